@@ -118,7 +118,7 @@ def test_both_signs_are_learned():
 
 
 def test_descent_lands_on_the_closed_form_optimum():
-    """Four actions under pi_ref .1 .2 .3 .4, beta 1: pi must become pi_ref * e^A = .2 .1 .3 .4 for A = ln 2, -ln 2, 0, 0."""
+    """Under pi_ref .1 .2 .3 .4 and beta 1, A = ln 2, -ln 2, 0, 0 makes pi = pi_ref * e^A = .2 .1 .3 .4."""
     ref = torch.tensor([0.1, 0.2, 0.3, 0.4]).log()
     target = torch.tensor([2.0, 0.5, 1.0, 1.0]).log()
     logits = ref.clone().requires_grad_()

@@ -282,7 +282,7 @@ def write_jsonl(path: str | os.PathLike[str], items: Iterable[Task | Trajectory]
 
 
 def encode_line(item: Task | Trajectory) -> str:
-    """Return one JSONL line, newline included; text keeps its code points, except lone surrogates (``\\udXXX``)."""
+    """Return one JSONL line, newline included; text keeps its code points, but half a surrogate pair is escaped."""
     line = json.dumps(item.to_json(), ensure_ascii=False, allow_nan=False)
     try:
         line.encode("utf-8")

@@ -1,0 +1,151 @@
+"""Command line of the embedded sites: serve them, print the tasks, run the oracles.
+
+python -m webrl_lite.envs.embedded                                 serve the sites for a person to click through
+python -m webrl_lite.envs.embedded tasks --split test              print the tasks, one JSON object a line
+python -m webrl_lite.envs.embedded oracle --split test --limit 20  solve tasks by script through Chromium
+python -m webrl_lite.envs.embedded measure                         run all oracles, store required_steps.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+from importlib import import_module
+from pathlib import Path
+
+from webrl_lite.envs.embedded import world
+from webrl_lite.envs.embedded.backend import EmbeddedSites
+from webrl_lite.envs.embedded.families import SPLITS, all_families
+from webrl_lite.envs.embedded.play import Tally, play_all
+from webrl_lite.trajectory import Task
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m webrl_lite.envs.embedded", description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(dest="command")
+    tasks = commands.add_parser("tasks", help="print the tasks, one JSON object a line")
+    tasks.add_argument("--split", choices=SPLITS, help="only this split (default: all)")
+    oracle = commands.add_parser("oracle", help="solve tasks by script through Chromium")
+    oracle.add_argument("--split", choices=SPLITS, help="only this split (default: all)")
+    oracle.add_argument("--family", help="only this family, for example shopping.order_total, or site, for example map")
+    oracle.add_argument("--limit", type=int, help="at most so many tasks, drawn with --seed (default: all)")
+    oracle.add_argument("--seed", type=int, default=0, help="seed of the draw (default 0)")
+    oracle.add_argument("--workers", type=int, default=2, help="episodes at once (default 2)")
+    oracle.add_argument("--only-oracle", action="store_true", help="leave out the null, N/A and wrong-answer agents")
+    oracle.add_argument("--verbose", action="store_true", help="print every reply and observation")
+    measure = commands.add_parser("measure", help="run all oracles and store required_steps.json")
+    measure.add_argument("--workers", type=int, default=2, help="episodes at once (default 2)")
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        return serve()
+    if options.command == "tasks":
+        return print_tasks(options.split)
+    if options.command == "measure":
+        return store_steps(options.workers)
+    return run_oracles(options)
+
+
+def serve() -> int:
+    """Serve one world until Ctrl-C or the end of the standard input's terminal."""
+    with tempfile.TemporaryDirectory(prefix="webrl_lite_worlds_") as folder:
+        sites = EmbeddedSites(Path(folder))
+        try:
+            world.reset(sites.folder, "w0")
+            print("Five sites are up. Changes last until this command ends (Ctrl-C).\n")
+            for site in world.SITES:
+                data = import_module(f"webrl_lite.envs.embedded.{site}.data")
+                print(f"{site:15} {sites.server.origin(site, 'w0')}/")
+                if data.ACCOUNT is not None:
+                    print(f"{'':15} sign in as {data.ACCOUNT} with the password {sites.password(site, data.ACCOUNT)}")
+            sites.server.process.wait()
+        except KeyboardInterrupt:
+            print()
+        finally:
+            sites.close()
+    return 0
+
+
+def print_tasks(split: str | None) -> int:
+    """Print the tasks of a split, one JSON object a line."""
+    sites = EmbeddedSites()
+    try:
+        for task in sites.tasks:
+            if split in (None, task.split):
+                print(json.dumps(task.to_json(), ensure_ascii=False))
+    finally:
+        sites.close()
+    return 0
+
+
+def run_oracles(options: argparse.Namespace) -> int:
+    """Run the oracles of some tasks and print one JSON line at the end; status 1 if a task was not solved."""
+    sites = EmbeddedSites()
+    try:
+        chosen = [
+            task
+            for task in sites.tasks
+            if options.split in (None, task.split)
+            and (
+                options.family is None or task.family == options.family or task.family.startswith(f"{options.family}.")
+            )
+        ]
+        if not chosen:
+            names = ", ".join(family.name for family in all_families())
+            print(
+                f"No task of split {options.split!r} and family {options.family!r}. Families: {names}.", file=sys.stderr
+            )
+            return 2
+        if options.limit is not None:
+            chosen = random.Random(options.seed).sample(chosen, min(options.limit, len(chosen)))
+        others = not options.only_oracle
+
+        def show(task: Task, agent: str, success: bool, note: str) -> None:
+            if agent == "oracle" or success:
+                print(f"{'solved' if success else 'FAILED':7}{agent:8}{task.task_id:50} {note}", flush=True)
+
+        tally = play_all(sites, chosen, workers=options.workers, others=others, report=show, verbose=options.verbose)
+    finally:
+        sites.close()
+    print(json.dumps(summary(tally)))
+    return 0 if tally.oracle == tally.tried else 1
+
+
+def summary(tally: Tally) -> dict[str, int | None]:
+    """Return the figures of the last line: tasks solved by the oracle and by agents that know nothing."""
+    return {
+        "solved": tally.oracle,
+        "tried": tally.tried,
+        "null_agent": tally.null,
+        "na_agent": tally.na,
+        "wrong_agent": tally.wrong,
+        "env_errors": tally.env_errors,
+    }
+
+
+def store_steps(workers: int) -> int:
+    """Run all oracles and store how many replies each needed; status 1, and nothing stored, if one failed."""
+    sites = EmbeddedSites()
+    try:
+        tally = play_all(sites, list(sites.tasks), workers=workers, others=False)
+    finally:
+        sites.close()
+    for task_id, reason in tally.failures:
+        print(f"FAILED {task_id}: {reason}", file=sys.stderr)
+    print(json.dumps(summary(tally)))
+    if tally.oracle < tally.tried:
+        return 1
+    target = Path(__file__).with_name("required_steps.json")
+    partial = target.with_suffix(".partial")
+    partial.write_text(json.dumps(tally.steps, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+    os.replace(partial, target)
+    print(f"wrote {target}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Tasks that need two sites."""

@@ -1,0 +1,3 @@
+"""Tasks that need two sites."""
+
+FAMILIES = []

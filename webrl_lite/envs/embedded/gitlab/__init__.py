@@ -1,0 +1,1 @@
+"""The site ``gitlab``: its data, its pages and its tasks."""

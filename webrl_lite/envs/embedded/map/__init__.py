@@ -1,0 +1,1 @@
+"""The site ``map``: its data, its pages and its tasks."""

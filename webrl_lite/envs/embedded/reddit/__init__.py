@@ -1,0 +1,1 @@
+"""The site ``reddit``: its data, its pages and its tasks."""

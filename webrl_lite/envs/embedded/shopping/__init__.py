@@ -1,0 +1,1 @@
+"""The site ``shopping``: its data, its pages and its tasks."""

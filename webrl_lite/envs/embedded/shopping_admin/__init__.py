@@ -1,0 +1,1 @@
+"""The site ``shopping_admin``: its data, its pages and its tasks."""
