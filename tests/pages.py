@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Coroutine, Iterator
 from typing import TypeVar
 
@@ -23,6 +24,8 @@ class Reader:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, site: LocalSite, tab: Tab):
         self.loop, self.site, self.tab = loop, site, tab
+        self._cdp = self.run(tab.context.new_cdp_session(tab))
+        self.run(self._cdp.send("Performance.enable", {"timeDomain": "threadTicks"}))
 
     def run(self, work: Coroutine[None, None, T]) -> T:
         return self.loop.run_until_complete(work)
@@ -49,6 +52,11 @@ class Reader:
     def webrl(self, html: str) -> str:
         self.show(html)
         return render(self.read(), mode="webrl").text
+
+    def processor_seconds(self) -> float:
+        """Processor time used so far by the page's main thread and by this process."""
+        numbers = self.run(self._cdp.send("Performance.getMetrics"))["metrics"]
+        return next(n["value"] for n in numbers if n["name"] == "TaskDuration") + time.process_time()
 
     def click(self, element: Element) -> None:
         self.run(self._click(element))
