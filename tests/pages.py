@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import pytest
 from local_site import LocalSite, Page
-from playwright.async_api import async_playwright
 from playwright.async_api import Page as Tab
+from playwright.async_api import async_playwright
 
 from webrl_lite.observation import INIT_JS, Element, Observation, Snapshot, render, snapshot
 

@@ -298,12 +298,10 @@ def test_hosts_are_compared_whole(reference, url, passes):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["9" * 200_000 + "x", "1," * 100_000, "1h " * 100_000, "a-" * 200_000, "$" * 200_000, "one " * 100_000]
-    + ["1/" * 100_000, "- " * 200_000, "may " * 100_000, "1:" * 100_000, "\u00a0" * 200_000, "1 and " * 50_000],
-    ids=lambda text: repr(text[:8]),
+    "unit", ["9", "1,", "1h ", "1 minute ", "a-", "$", "one ", "1/", "- ", "may ", "1:", "\u00a0", "1 and ", ".1"]
 )
-def test_long_texts_take_linear_time(text):
+def test_time_is_linear_in_the_text(unit):
+    text = unit * (20_000 // len(unit))
     start = time.perf_counter()
-    includes("170 items", text)
-    assert time.perf_counter() - start < 3
+    includes("170 items", text + "x")
+    assert time.perf_counter() - start < 5  # half a second on a free core; a quadratic walk takes minutes

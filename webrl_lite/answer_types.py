@@ -110,7 +110,7 @@ _SCAN = re.compile(
   | (?P<duration>{_LEFT}(?:
         {_NUMBER}\s?(?:hours?|hrs?|h){_AND}[0-9]+\s?m(?:{_AND}[0-9]+\s?s)?
       | [0-9]+\s?m{_AND}[0-9]+\s?s
-      | {_PART}(?:{_AND}{_PART})*
+      | {_PART}(?:{_AND}{_PART}){{0,4}}
     ){_RIGHT})
   | (?P<distance>{_LEFT}{_NUMBER}\s?{_DISTANCE}{_RIGHT})
   | (?P<number>{_LEFT}-?{_NUMBER}{_RIGHT})

@@ -42,7 +42,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from webrl_lite.actions import Action
 from webrl_lite.executor import Executor
-from webrl_lite.gate import Attempt, Gate, origin_of, url_refusal
+from webrl_lite.gate import Gate, origin_of, url_refusal
 from webrl_lite.observation import INIT_JS, Header, Observation, Snapshot, count_tokens_default, render, snapshot
 from webrl_lite.tabs import WATCH_JS, BrowserError, Limits, Tabs
 
@@ -55,7 +55,15 @@ BLOCKED_LINES = 3
 # A Unix socket's path has at most 107 characters; Chromium adds about 45 to its temporary folder.
 LONGEST_TEMP = 60
 
+# A later --disable-features replaces Playwright's own list, so what matters of that is repeated here.
+_FEATURES_OFF = (
+    *("HttpsUpgrades", "HttpsFirstBalancedModeAutoEnable", "PaintHolding", "ThirdPartyStoragePartitioning"),
+    *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "MediaRouter", "LensOverlay"),
+    *("AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints", "NetworkTimeServiceQuerying", "AimEnabled"),
+    *("PreconnectToSearch", "AutofillServerCommunication", "Translate", "SpareRendererForSitePerProcess"),
+)
 FLAGS = (
+    f"--disable-features={','.join(_FEATURES_OFF)}",
     "--disable-dev-shm-usage",
     "--disable-background-networking",
     "--disable-component-update",
@@ -569,7 +577,7 @@ class Session:
         self._home = ""  # last address in order of any tab
         self._shown: tuple[Page, int] | None = None  # tab and document of the last observation
         self._told: set[str] = set()  # blocked origins that the agent has been told of
-        self._seen_blocked = self._seen_unreachable = 0
+        self._seen_unreachable = 0
 
     async def _begin(
         self, cookies: Sequence[Mapping[str, str | float | bool]], storage: Mapping[str, object] | Path | None
@@ -577,7 +585,7 @@ class Session:
         self._context = await self._new_context(storage)
         if cookies:
             await self._context.add_cookies([dict(cookie) for cookie in cookies])
-        self.tabs = Tabs(self._context, self.limits)
+        self.tabs = Tabs(self._context, self.limits, self._refusal)
         self._executor = Executor(self.tabs, self.limits, self._refusal, self._sites)
         await self._context.new_page()
 
@@ -734,7 +742,7 @@ class Session:
                 jar = await self._context.cookies() if cookies is None else cookies
                 context = await self._new_context()
                 await context.add_cookies([dict(cookie) for cookie in jar])
-                tabs = Tabs(context, self.limits)
+                tabs = Tabs(context, self.limits, self._refusal)
                 page = await context.new_page()
                 since = time.time() * 1000
                 await page.goto(url, wait_until="commit", timeout=self.limits.navigation * 1000)
@@ -832,14 +840,13 @@ class Session:
         """Send strayed tabs back and return the lines about them and about everything that the gate refused."""
         self.tabs.check()
         self._check_sites()
-        blocked = self.gate.blocked_since(self._seen_blocked)
-        self._seen_blocked = self.gate.blocked_count
+        blocked, self.tabs.blocked = self.tabs.blocked, []
         failed, self.tabs.failed = self.tabs.failed, []
-        lines = self._blocked_lines(blocked, {url for _, url, _ in failed})
-        pages_blocked = [attempt for attempt in blocked if attempt.page]
+        lines = self._blocked_lines(blocked)
+        load_blocked = any(load for _, load in blocked)
         for page in list(self.tabs.pages):
             stray = self._refusal(page.url)
-            if not stray and not (page.url == "about:blank" and page in self.tabs.new_pages and pages_blocked):
+            if not stray and not (page.url == "about:blank" and page in self.tabs.new_pages and load_blocked):
                 self.tabs.new_pages.discard(page)
                 if page.url != "about:blank":
                     self._good[page] = self._home = page.url
@@ -851,15 +858,14 @@ class Session:
             await self._send_back(page)
         return [line for line in dict.fromkeys(lines) if line]
 
-    def _blocked_lines(self, blocked: Sequence[Attempt], loads: set[str]) -> list[str]:
-        """One line for each blocked load of a tab, and one the first time that anything asks for a blocked origin."""
+    def _blocked_lines(self, blocked: Sequence[tuple[str, bool]]) -> list[str]:
+        """One line for each blocked load of a tab, and one the first time that anything asks for a blocked host."""
         lines: list[str] = []
-        for attempt in blocked:
-            url = attempt.url if "://" in attempt.url else f"//{attempt.url}"
-            netloc = urlsplit(url).netloc
-            if attempt.url in loads or netloc not in self._told:
-                lines.append(self._refusal(attempt.url if "://" in attempt.url else f"https://{attempt.url}"))
-            self._told.add(netloc)
+        for url, load in blocked:
+            host = urlsplit(url).netloc
+            if load or host not in self._told:
+                lines.append(self._refusal(url))
+            self._told.add(host)
         lines = list(dict.fromkeys(lines))
         if len(lines) > BLOCKED_LINES:
             lines[BLOCKED_LINES:] = [f"{len(lines) - BLOCKED_LINES} more addresses were blocked."]

@@ -18,6 +18,8 @@
     if (!indexOf.has(el)) indexOf.set(el, elements.push(el) - 1);
     return indexOf.get(el);
   };
+  // The parser takes nearly any sign into a tag's name; only those of real tags may reach the text.
+  const tagOf = (el) => el.localName.toLowerCase().replace(/[^\p{L}\p{N}:._-]/gu, "-");
   const attr = (el, name) => (el.getAttribute(name) ?? "").trim();
   const overlap = (a, b) => ({
     left: Math.max(a.left, b.left), top: Math.max(a.top, b.top),
@@ -25,7 +27,8 @@
   });
   // One pixel is how "screen reader only" boxes are made, so a visible box has at least two.
   const meets = (a, b) =>
-    Math.min(a.right, b.right) - Math.max(a.left, b.left) >= 2 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) >= 2;
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) >= 2 &&
+    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) >= 2;
   const within = (a, b) => a.left >= b.left && a.right <= b.right && a.top >= b.top && a.bottom <= b.bottom;
   const parentOf = (el) => el.assignedSlot ?? el.parentElement ?? el.getRootNode().host ?? null;
   const childrenOf = (el) => {
@@ -35,8 +38,8 @@
   };
 
   // A value that must never leave the page: passwords, one-time codes, tokens.
-  const SECRET_NAME =
-    /passw(or)?d|pwd|passphrase|csrf|xsrf|authenticity.?token|(access|auth|api|session|secret|private).?(token|key)|^(token|secret|otp|pin|cvc|cvv)$/i;
+  const SECRET_NAME = new RegExp("passw(or)?d|pwd|passphrase|csrf|xsrf|authenticity.?token|" +
+    "(access|auth|api|session|secret|private).?(token|key)|^(token|secret|otp|pin|cvc|cvv)$", "i");
   const isSecret = (el) =>
     el.type === "password" || el.type === "hidden" || /-password|one-time-code|cc-csc/.test(attr(el, "autocomplete")) ||
     SECRET_NAME.test(attr(el, "name")) || SECRET_NAME.test(attr(el, "id"));
@@ -44,8 +47,8 @@
 
   // ------------------------------------------------------------------------------------------ mode `lite`: names
 
-  const NO_TEXT = new Set(["script", "style", "template", "noscript", "head", "title", "meta", "link", "input", "select",
-    "textarea", "option", "datalist", "object", "embed", "iframe"]);
+  const NO_TEXT = new Set(["script", "style", "template", "noscript", "head", "title", "meta", "link", "input",
+    "select", "textarea", "option", "datalist", "object", "embed", "iframe"]);
 
   // All text under a node whether shown or not (labels and aria-labelledby targets may be hidden).
   function plainText(node) {
@@ -54,7 +57,7 @@
     if (node.localName === "img") return ` ${attr(node, "alt")} `;
     let text = "";
     for (const child of childrenOf(node)) text += plainText(child);
-    return node.localName === "span" || node.localName === "b" || node.localName === "i" ? text : ` ${text} `;
+    return /^(span|b|i|em|strong|small|sup|sub|mark|u|abbr)$/.test(node.localName) ? text : ` ${text} `;
   }
   const squeeze = (text) => text.replace(/\s+/g, " ").trim();
   const labelText = (el) => squeeze([...(el.labels ?? [])].map(plainText).join(" "));
@@ -66,8 +69,7 @@
     return squeeze(named) || squeeze(attr(el, "aria-label"));
   }
   const hintName = (el) =>
-    squeeze(attr(el, "alt") || attr(el, "title") || attr(el, "placeholder") || attr(el, "aria-placeholder") ||
-      attr(el, "data-placeholder"));
+    squeeze(["alt", "title", "placeholder", "aria-placeholder", "data-placeholder"].map((name) => attr(el, name)).find(Boolean) ?? "");
 
   // aria-label wins, but visible words that it leaves out (a price, a title) are information and stay.
   function joinName(aria, content) {
@@ -81,9 +83,9 @@
 
   const TYPED = new Set(["password", "date", "time", "datetime-local", "month", "week", "color", "range", "file"]);
   const ROLES = new Map(Object.entries({
-    button: "button", link: "link", checkbox: "checkbox", radio: "radio", switch: "switch", tab: "tab", option: "option",
-    menuitem: "menuitem", menuitemcheckbox: "checkbox", menuitemradio: "radio", treeitem: "treeitem", combobox: "input",
-    textbox: "input", searchbox: "input", slider: "slider", spinbutton: "input",
+    button: "button", link: "link", checkbox: "checkbox", radio: "radio", switch: "switch", tab: "tab",
+    option: "option", menuitem: "menuitem", menuitemcheckbox: "checkbox", menuitemradio: "radio",
+    treeitem: "treeitem", combobox: "input", textbox: "input", searchbox: "input", spinbutton: "input", slider: "slider",
   }));
   const NESTED = "a[href],button,input:not([type=hidden]),select,textarea,summary,[role=button],[role=link],[role=tab]," +
     "[role=checkbox],[role=radio],[role=switch],[contenteditable=''],[contenteditable=true]";
@@ -113,8 +115,9 @@
     return role ?? "";
   }
 
+  const ALL_WAYS = { opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: true };
   const visible = (el) => {
-    if (!el.checkVisibility({ opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: true })) return false;
+    if (!el.checkVisibility(ALL_WAYS)) return false;
     const box = el.getBoundingClientRect();
     return box.width >= 4 && box.height >= 4;
   };
@@ -162,26 +165,28 @@
     if (flag("current") && flag("current") !== "false") states.push("current");
     const open = tag === "summary" ? el.parentElement.open : tag === "details" ? el.open
       : flag("expanded") ? flag("expanded") === "true" : null;
-    if (open !== null) states.push((flag("haspopup") && flag("haspopup") !== "false" ? "menu " : "") + (open ? "open" : "closed"));
+    const popup = flag("haspopup") && flag("haspopup") !== "false" ? "menu " : "";
+    if (open !== null) states.push(popup + (open ? "open" : "closed"));
     else if (/^(true|menu)$/.test(flag("haspopup"))) states.push("menu");
     if (el.matches(":disabled") || flag("disabled") === "true") states.push("disabled");
     if (el.readOnly === true || flag("readonly") === "true") states.push("readonly");
-    const empty = "value" in el && el.value === "" && kind !== "button";
-    if ((el.required === true && (empty || (kind === "checkbox" && !el.checked))) || flag("required") === "true") states.push("required");
+    const unset = kind === "checkbox" ? !el.checked : el.value === "";
+    if ((el.required === true && unset) || flag("required") === "true") states.push("required");
     return states;
   }
 
   function complaint(el) {
-    if (el.willValidate && !el.validity.valid && (el.matches(":user-invalid") || el.matches(":focus"))) return squeeze(el.validationMessage);
+    const told = el.matches(":user-invalid") || el.matches(":focus");
+    if (told && el.willValidate && !el.validity.valid) return squeeze(el.validationMessage);
     if (attr(el, "aria-invalid") !== "true") return "";
-    const told = attr(el, "aria-errormessage");
-    return squeeze(plainText((told && el.getRootNode().getElementById?.(told)) || document.createTextNode(""))) || "invalid";
+    const message = el.getRootNode().getElementById?.(attr(el, "aria-errormessage"));
+    return (message && squeeze(plainText(message))) || "invalid";
   }
 
   // The record of one interactive element; `content` is the visible text inside it.
   function record(el, kind, content, control = el) {
     const tag = control.localName;
-    const out = { e: keep(el), t: tag, k: kind, n: "", s: stateOf(control, kind) };
+    const out = { e: keep(el), t: tagOf(control), k: kind, n: "", s: stateOf(control, kind) };
     let own = content;
     if (tag === "input") {
       own = labelText(control) || content;
@@ -212,8 +217,8 @@
 
   // --------------------------------------------------------------------------------------- mode `lite`: the walk
 
-  const SKIPPED = new Set(["script", "style", "template", "noscript", "head", "title", "meta", "link", "option", "datalist",
-    "source", "track", "param", "defs", "clippath", "mask", "symbol", "metadata"]);
+  const SKIPPED = new Set(["script", "style", "template", "noscript", "head", "title", "meta", "link", "option",
+    "datalist", "source", "track", "param", "defs", "clipPath", "mask", "symbol", "metadata"]);
   const lite = [];
   const page = {
     text: (text) => { lite.push(text); },
@@ -235,8 +240,9 @@
   const aroundModal = new Set();
   for (let up = modal; up; up = parentOf(up)) aroundModal.add(up);
 
+  const CLIPPED = /^(inset\((100|50)%|circle\(0|ellipse\(0|polygon\(0[a-z%]* 0[a-z%]*(, 0[a-z%]* 0[a-z%]*)*\))/;
   function hiddenByClip(style) {
-    if (/^(inset\((100|50)%|circle\(0|ellipse\(0|polygon\(0[a-z%]* 0[a-z%]*(, 0[a-z%]* 0[a-z%]*)*\))/.test(style.clipPath)) return true;
+    if (CLIPPED.test(style.clipPath)) return true;
     const rect = /^rect\((\S+?),? (\S+?),? (\S+?),? (\S+?)\)$/.exec(style.clip);
     if (!rect || !/absolute|fixed/.test(style.position)) return false;
     const [top, right, bottom, left] = rect.slice(1).map(parseFloat);
@@ -303,7 +309,8 @@
   // Content of an interactive element, then the element, then what is interactive inside it.
   function readOwner(el, kind, ctx, sink, control = el) {
     const box = owner();
-    if (kind !== "textarea" && !["input", "select"].includes(el.localName)) readChildren(el, { ...ctx, owner: true, row: false }, box);
+    const worded = kind !== "textarea" && !["input", "select"].includes(el.localName);
+    if (worded) readChildren(el, { ...ctx, owner: true, row: false }, box);
     let name = box.name.split(CELL).map(squeeze).filter(Boolean).join(", ");
     const alt = squeeze(box.alt);
     if (alt && !name.toLowerCase().includes(alt.toLowerCase())) name = squeeze(`${alt} ${name}`);
@@ -336,7 +343,7 @@
 
   const isRow = (style) => style.display === "table-row";
   const isCell = (style) => style.display === "table-cell";
-  const BLOCK = /^(block|flex|grid|table|list-item|flow-root|table-row-group|table-header-group|table-footer-group|table-caption)/;
+  const BLOCK = /^(block|flex|grid|table$|list-item|flow-root|table-(row|header|footer)-group|table-caption)/;
 
   function readChildren(el, ctx, sink) {
     const open = el.localName !== "details" || el.open;
@@ -363,26 +370,29 @@
 
     const root = el === document.body || el === document.documentElement;
     const base = style.position === "fixed" ? VIEW : style.position === "absolute" ? ctx.abs : ctx.flow;
-    const flow = root || style.overflow === "visible" || style.display === "inline" || style.display === "contents" ? base : overlap(base, rect);
+    const open = root || style.overflow === "visible" || /^(inline|contents)$/.test(style.display);
+    const flow = open ? base : overlap(base, rect);
     const placed = style.position !== "static" || style.transform !== "none";
     const cutOut = hiddenByClip(style);
     const clipped = cutOut || (flow !== base && !meets(flow, flow));
     const inner = {
-      ...ctx, flow, abs: placed ? flow : ctx.abs, live: ctx.live || el === modal, pointer: style.cursor === "pointer", unseen: ctx.unseen || clipped && (cutOut || ctx.owner),
+      ...ctx, flow, abs: placed ? flow : ctx.abs, live: ctx.live || el === modal, pointer: style.cursor === "pointer",
+      unseen: ctx.unseen || (clipped && (cutOut || ctx.owner)),
     };
     // Names may come from "screen reader only" text, so inside an element clipped text is read, but kept apart.
     if (cutOut && !ctx.owner) return;
 
     const native = nativeKind(el, tag);
-    if (native && !leaf) rect = boxOf(el, rect);
-    const onScreen = style.visibility === "visible" && meets(rect, base) && !inner.unseen;
+    if (native) rect = boxOf(el, rect);
+    const onScreen = style.visibility === "visible" && meets(rect, flow) && !inner.unseen;
     if (native || tag === "iframe" || tag === "frame") {
       if (!onScreen) { if (native && leaf) return; }
       else if (!native) { if (!ctx.owner) readFrame(el, rect, base, sink); return; }
     }
-    const kind = !onScreen || root ? "" : native || clickable(el, tag, style, rect, ctx);
+    const kind = !onScreen || (root && native !== "textarea") ? "" : native || clickable(el, tag, style, rect, ctx);
     const row = isRow(style), cell = isCell(style);
-    const short = rect.height <= 48 && /flex/.test(parentStyle?.display ?? "") && !/column/.test(parentStyle.flexDirection);
+    const flexRow = /flex/.test(parentStyle?.display ?? "") && !/column/.test(parentStyle.flexDirection);
+    const short = flexRow && rect.height <= 48;
     const block = !row && !cell && BLOCK.test(style.display) && !short;
     const inline = short || /^inline-/.test(style.display);
     const brk = ctx.row ? 1 : 0;
@@ -417,11 +427,13 @@
     else if (inline) sink.mark(1);
   }
 
-  // A link around a floating image has no box of its own: its children's boxes are what can be clicked.
+  // A link around a floating image, or one with `display: contents`, has no box of its own: what it holds can be clicked.
   function boxOf(el, rect) {
-    if (rect.width >= 2 && rect.height >= 2) return rect;
+    if (meets(rect, rect)) return rect;
     const boxes = [...el.children].map((child) => boxOf(child, child.getBoundingClientRect()));
-    return boxes.find((box) => box.right - box.left >= 2 && box.bottom - box.top >= 2) ?? rect;
+    const range = document.createRange();
+    range.selectNodeContents(el);
+    return [...boxes, range.getBoundingClientRect()].find((box) => meets(box, box)) ?? rect;
   }
 
   function readFrame(el, rect, base, sink) {
@@ -437,10 +449,12 @@
 
   // --------------------------------------------------------------------------------------------- mode `webrl`
 
-  const KEPT = ["title", "value", "type", "placeholder", "selected", "data-value", "data-text", "data-testid", "data-label",
-    "data-bbox", "data-status"];
-  const CLICK_TAGS = new Set(["input", "textarea", "select", "button", "a", "iframe", "video", "object", "embed", "details"]);
-  const CLICK_ROLES = new Set(["button", "tab", "link", "checkbox", "menuitem", "menuitemcheckbox", "menuitemradio", "radio"]);
+  const KEPT = ["title", "value", "type", "placeholder", "selected", "data-value", "data-text", "data-testid",
+    "data-label", "data-bbox", "data-status"];
+  const CLICK_TAGS = new Set(
+    ["input", "textarea", "select", "button", "a", "iframe", "video", "object", "embed", "details"]);
+  const CLICK_ROLES = new Set(
+    ["button", "tab", "link", "checkbox", "menuitem", "menuitemcheckbox", "menuitemradio", "radio"]);
 
   function jsaction(el) {
     return (el.getAttribute("jsaction") ?? "").split(";").some((rule) => {
@@ -453,7 +467,7 @@
 
   // The authors' test of "may be clickable", without their screen test.
   function possible(el) {
-    const tag = el.localName.toLowerCase();
+    const tag = tagOf(el);
     if (CLICK_TAGS.has(tag) || el.onclick != null) return true;
     if (CLICK_ROLES.has((el.getAttribute("role") ?? "").toLowerCase())) return true;
     if (["", "contenteditable", "true"].includes(el.getAttribute("contentEditable")?.toLowerCase())) return true;
@@ -472,7 +486,8 @@
     for (const box of boxes) {
       const at = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
       if (!at || !el.contains(at)) continue;
-      area += (Math.min(WIDTH, box.right) - Math.max(0, box.left)) * (Math.min(HEIGHT, box.bottom) - Math.max(0, box.top));
+      const width = Math.min(WIDTH, box.right) - Math.max(0, box.left);
+      area += width * (Math.min(HEIGHT, box.bottom) - Math.max(0, box.top));
     }
     return area;
   }
@@ -510,12 +525,13 @@
       special["data-text"] = el.options[el.selectedIndex]?.text ?? "";
     }
     if (tag === "input" || tag === "textarea") special["data-value"] = masked(el, el.value);
-    if (tag === "input" && (el.getAttribute("type") ?? "") === "checkbox") special["data-status"] = el.checked ? "checked" : "not-checked";
+    if (tag === "input" && el.getAttribute("type") === "checkbox")
+      special["data-status"] = el.checked ? "checked" : "not-checked";
     const owner = tag === "option" ? el.closest("select") : null;
     if (owner && owner.options[owner.selectedIndex] === el) special["data-status"] = "selected";
-    const out = [];
+    const out = [], bare = !el.hasAttributes();
     for (const name of KEPT) {
-      let value = special[name] ?? el.getAttribute(name);
+      let value = special[name] ?? (bare ? null : el.getAttribute(name));
       if (name === "value" && tag === "input") value = masked(el, value);
       if (value == null || !value.trim() || (name === "type" && value === "hidden")) continue;
       out.push([name, value]);
@@ -527,7 +543,7 @@
   // flattened away: its children stay). Returns the authors' "something clickable or worded in it", which counts for
   // nodes that are not shown too.
   function webrlNode(el, ids, keptParent, out) {
-    const tag = el.localName.toLowerCase();
+    const tag = tagOf(el);
     const box = el.getClientRects()[0];
     let bbox = null, onScreen = false;
     if (box) {
@@ -556,12 +572,6 @@
     return have > 0 || worded;
   }
 
-  function webrlNodes() {
-    const out = [];
-    webrlNode(document.documentElement, webrlIds(), false, out);
-    return out.filter((entry) => entry !== null);
-  }
-
   // ------------------------------------------------------------------------------------------------- the read
 
   function scrolling() {
@@ -570,7 +580,8 @@
     if (doc.scrollHeight <= HEIGHT) {
       // Applications often scroll a box in the middle instead of the document.
       for (let el = document.elementFromPoint(WIDTH / 2, HEIGHT / 2); el && el !== doc; el = parentOf(el)) {
-        if (el.scrollHeight > el.clientHeight + 1 && el.clientHeight > HEIGHT / 2 && /auto|scroll/.test(getComputedStyle(el).overflowY)) {
+        const large = el.clientHeight > HEIGHT / 2 && el.scrollHeight > el.clientHeight + 1;
+        if (large && /auto|scroll/.test(getComputedStyle(el).overflowY)) {
           box = el;
           break;
         }
@@ -578,6 +589,15 @@
     }
     const height = box === doc ? HEIGHT : box.clientHeight;
     return [Math.round(box.scrollTop), height, Math.max(height, box.scrollHeight)];
+  }
+
+  // A page nested thousands deep ends the recursion; what was read until then is kept.
+  function attempt(work) {
+    try {
+      if (document.documentElement) work();
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+    }
   }
 
   // Some libraries give Array or String a toJSON of their own, which would change what is sent; set aside for this call.
@@ -593,7 +613,9 @@
   }
 
   const ctx = { flow: VIEW, abs: VIEW, pointer: false, owner: false, unseen: false, quiet: false, row: false, live: !modal };
-  if (document.documentElement) read(document.documentElement, ctx, page, null);
-  const webrl = clip || !document.documentElement ? [] : webrlNodes();
-  return { json: toJson({ lite, webrl, frames, scroll: scrolling() }), elements };
+  const webrl = [];
+  attempt(() => read(document.documentElement, ctx, page, null));
+  if (!clip) attempt(() => webrlNode(document.documentElement, webrlIds(), false, webrl));
+  const seen = { lite, webrl: webrl.filter((entry) => entry !== null), frames, scroll: scrolling() };
+  return { json: toJson(seen), elements };
 }

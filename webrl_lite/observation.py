@@ -40,6 +40,7 @@ import asyncio
 import dataclasses
 import json
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -82,14 +83,20 @@ TEXT_CAP = 500
 NAME_CAP = 200
 """Characters of a name or value in mode ``lite``; the rest of a name follows as plain text."""
 
+ERROR_CAP = 400
+"""Characters of one error line."""
+
 OPTION_CAP = 80
 """Characters of one choice in mode ``lite``."""
 
 CHUNK = 300
 """Longest piece of running text in mode ``lite``; a longer text goes on in the next piece, so nothing is lost."""
 
-READ_ATTEMPTS = 8
-FRAME_TIMEOUT_S = 2.0
+READ_LIMIT_S = 4.0
+"""A page that navigates under the reader is read again for this long."""
+
+FRAME_LIMIT_S = 2.0
+"""A child frame that does not answer for this long is left out."""
 
 
 @dataclass(frozen=True)
@@ -272,7 +279,7 @@ async def _add(read: _Read, snap: Snapshot) -> None:
             snap.items.append((item, read))
         else:
             try:
-                child = await asyncio.wait_for(_read_child(read, read.frames[item["f"]]), FRAME_TIMEOUT_S)
+                child = await asyncio.wait_for(_read_child(read, read.frames[item["f"]]), FRAME_LIMIT_S)
             except Exception:  # noqa: BLE001 - the frame left or moved on while it was read: it is left out
                 continue
             if child:
@@ -290,14 +297,15 @@ async def snapshot(page: Page) -> Snapshot:
     Raises:
         playwright.async_api.Error: The page itself is closed or crashed, or never held still for a read.
     """
-    for attempt in range(READ_ATTEMPTS):
+    end = time.monotonic() + READ_LIMIT_S
+    while True:
         try:
             read = await _read_frame(page.main_frame, None)
             break
         except Exception as error:  # Playwright's class; this module does not import it
-            if page.is_closed() or "crash" in str(error).lower() or attempt == READ_ATTEMPTS - 1:
+            if page.is_closed() or "crash" in str(error).lower() or time.monotonic() > end:
                 raise
-            await asyncio.sleep(0.05 * (attempt + 1))
+            await asyncio.sleep(0.02)
     snap = Snapshot([], read.webrl, read.scroll)
     await _add(read, snap)
     return snap
@@ -314,7 +322,9 @@ def _spelled(words: str) -> str:
     return rf"(?:\s|{_Z})+".join(f"{_Z}*".join(map(re.escape, word)) for word in words.split())
 
 
-_BRACKET_WORDS = "inst gmask smask mask cls sep pad unk bos eos sys img tool_calls tool_results available_tools system_prompt"
+_BRACKET_WORDS = (
+    "inst gmask smask mask cls sep pad unk bos eos sys img tool_calls tool_results available_tools system_prompt"
+)
 _BRACKETED = "|".join(map(_spelled, _BRACKET_WORDS.split()))
 _MARKERS = tuple(
     (re.compile(pattern, re.IGNORECASE | re.MULTILINE), replacement)
@@ -332,7 +342,7 @@ _MARKERS = tuple(
         (rf"#(?:\s|{_Z})*(?=(?:{_spelled('element')}|{_spelled('note')}){_Z}*\s*[:：])", "#-"),
     )
 )
-_SUSPECT = re.compile(r"[\[［【〔⟦<＜*#]|t.{0,4}a.{0,4}s|r.{0,4}o.{0,4}u", re.IGNORECASE)
+_SIGNS = (*"[［【〔⟦<＜*#", "task", "round")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 
@@ -351,17 +361,21 @@ def neutralise(text: str, special_tokens: Sequence[str] = (), *, ids: bool = Tru
         ids: Whether ``[digits]`` is an element's id in the format at hand (mode ``lite``).
     """
     text = _CONTROL.sub("", _SURROGATE.sub("\ufffd", text))
-    if _SUSPECT.search(text):
+    bare = (text if text.isascii() else re.sub(_Z, "", text)).lower()
+    if any(sign in bare for sign in _SIGNS):
         for pattern, replacement in _MARKERS if ids else _MARKERS[1:]:
             text = pattern.sub(replacement, text)
     for token in sorted(special_tokens, key=len, reverse=True):
         if len(token) > 1 and token.strip() and token.lower() in text.lower():
-            text = re.sub(re.escape(token[0]) + "(?=" + re.escape(token[1:]) + ")", r"\g<0> ", text, flags=re.IGNORECASE)
+            text = re.sub(
+                re.escape(token[0]) + "(?=" + re.escape(token[1:]) + ")", r"\g<0> ", text, flags=re.IGNORECASE
+            )
     return text
 
 
 _SECRET_WORDS = frozenset(
-    "token csrf xsrf password passwd pwd session sessionid sid phpsessid jsessionid key apikey secret auth signature sig otp".split()
+    "token csrf xsrf password passwd pwd session sessionid sid phpsessid jsessionid key apikey secret auth".split()
+    + "signature sig otp".split()
 )
 _QUERY_VALUE = re.compile(r"([?&;#])([^=&;#?\s]{1,80})=([^&;#\s]*)")
 _PATH_KEY = re.compile(r"(/(?:key|form_key|token)/)[^/?#\s]{8,}", re.IGNORECASE)
@@ -440,7 +454,10 @@ def _lite_element(record: _Record, read: _Read | None, number: int, clean: _Clea
     if not head and kind == "clickable":
         kind = record["t"]
     chosen = [clean.name(text) for text in record.get("chosen", [])]
-    options = [text if len(text) <= OPTION_CAP else text[:OPTION_CAP] + "…" for text in map(clean.name, record.get("options", []))]
+    options = [
+        text if len(text) <= OPTION_CAP else text[:OPTION_CAP] + "…"
+        for text in map(clean.name, record.get("options", []))
+    ]
     value = record.get("v", "")
     states = list(record.get("s", []))
     words = [head, f"[{number}]", kind]
@@ -511,9 +528,15 @@ def _line_text(units: Sequence[_Unit]) -> str:
 
 def _head(snap: Snapshot, header: Header, clean: _Cleaner) -> list[str]:
     top, view, full = snap.scroll
-    where = [clean.name(mask_url(header.url)), f"tab {header.tab}/{header.tabs}", f"{top}-{min(full, top + view)} of {full}"]
+    where = [
+        clean.name(mask_url(header.url)),
+        f"tab {header.tab}/{header.tabs}",
+        f"{top}-{min(full, top + view)} of {full}",
+    ]
     lines = ["@ " + " | ".join(filter(None, where))]
-    lines += ["! " + clean.text(mask_url(line))[:NAME_CAP * 2] for line in header.errors.splitlines() if line.strip()]
+    for line in filter(str.strip, header.errors.splitlines()):
+        text = clean.text(mask_url(line))
+        lines.append("! " + (text if len(text) <= ERROR_CAP else text[:ERROR_CAP] + "…"))
     if not header.settled:
         lines.append("! The page was still loading when it was read.")
     return lines
@@ -726,4 +749,6 @@ def render(
         return _render_lite(snap, budget, count_tokens, skip, header, special_tokens)
     if mode == "webrl":
         return _render_webrl(snap, budget, count_tokens, skip, special_tokens)
-    raise ValueError(f"`mode` must be `lite` or `webrl`, got `{mode}`. Use `lite` unless a released checkpoint reads it.")
+    raise ValueError(
+        f"`mode` must be `lite` or `webrl`, got `{mode}`. Use `lite` unless a released checkpoint reads it."
+    )

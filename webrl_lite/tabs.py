@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from playwright.async_api import BrowserContext, Dialog, Download, Page, Request
+from playwright.async_api import BrowserContext, Dialog, Download, Page, Request, WebSocket
 from playwright.async_api import Error as PlaywrightError
 
 T = TypeVar("T")
@@ -155,12 +155,23 @@ class Tabs:
         lines: what happened by itself since ``take_lines``, one line each.
         crashed: whether a page crashed.
         new_pages: open tabs that no audit has looked at yet.
-        failed: main-frame loads that came to nothing since ``take_failed``, as (page, address, reason).
+        blocked: requests for addresses outside the task's sites that pages have begun, as (address, whether it was
+            the load of a tab). The gate refuses them; this is what the agent is told. At most 100.
+        failed: loads of tabs that came to nothing, as (page, address, reason). At most 100.
         loads: number of documents that the tabs have shown, to tell whether a page was left.
     """
 
-    def __init__(self, context: BrowserContext, limits: Limits):
+    def __init__(self, context: BrowserContext, limits: Limits, refusal: Callable[[str], str]):
+        """Watch a context.
+
+        Args:
+            context: a context without pages.
+            limits: time limits.
+            refusal: says why an address may not be opened, "" if it may.
+        """
         self.context = context
+        self.refusal = refusal
+        self.blocked: list[tuple[str, bool]] = []
         self.limits = limits
         self.pages: list[Page] = []
         self.lines: list[str] = []
@@ -232,6 +243,7 @@ class Tabs:
         page.on("close", self._on_close)
         page.on("crash", self._on_crash)
         page.on("download", self._on_download)
+        page.on("websocket", self._on_socket)
         page.on("framenavigated", lambda frame: self._on_navigated(page) if frame == page.main_frame else None)
         self.pages.append(page)
         self.new_pages.add(page)
@@ -269,7 +281,7 @@ class Tabs:
                 await dialog.accept(dialog.default_value)
             else:
                 await dialog.accept()
-        line = f"A {dialog.type} dialog{said} was accepted."
+        line = f"A{'n' if dialog.type == 'alert' else ''} {dialog.type} dialog{said} was accepted."
         if line in self._dialogs or len(self._dialogs) < 100:
             self._dialogs[line] += 1
 
@@ -281,11 +293,21 @@ class Tabs:
         if request.resource_type in _ENDLESS:
             return
         self._pending[request] = time.monotonic()
-        if request.is_navigation_request():
+        load = request.is_navigation_request()
+        if load:
             with contextlib.suppress(PlaywrightError):  # a pop-up's first load can come before its page
-                if request.frame.parent_frame is None:
+                load = request.frame.parent_frame is None
+                if load:
                     self._loads[request.frame.page] = request
+        self._note_blocked(request.url, load)
         self._news.set()
+
+    def _on_socket(self, socket: WebSocket) -> None:
+        self._note_blocked("http" + socket.url.removeprefix("ws"), False)
+
+    def _note_blocked(self, url: str, load: bool) -> None:
+        if url.startswith("http") and self.refusal(url) and len(self.blocked) < 100:
+            self.blocked.append((url, load))
 
     def _on_request_end(self, request: Request) -> None:
         if self._pending.pop(request, None) is not None:

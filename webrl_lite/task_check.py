@@ -85,7 +85,7 @@ def parse_call(text: str) -> Call:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.keywords:
         raise ValueError("must be one call NAME(arguments) with literal arguments")
     if node.func.id not in HELPERS:
-        raise ValueError(f"names no registered helper; known: {', '.join(HELPERS)}")
+        raise ValueError(f"must name a registered helper ({', '.join(HELPERS)})")
     args: list[str | int | float] = []
     for argument in node.args:
         if isinstance(argument, ast.Name) and argument.id == "__page__":

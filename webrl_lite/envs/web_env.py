@@ -149,6 +149,7 @@ class WebEnv(gymnasium.Env[Values, str]):
         self.steps: list[Step] = []
         """The steps of the episode so far."""
         self._error = ""
+        self._url, self._tabs = "", ()
         self._seed: int | None = None
         self.observation: Observation | None = None
         """The last observation with its elements."""
@@ -239,7 +240,7 @@ class WebEnv(gymnasium.Env[Values, str]):
             raise TypeError(f"`action` must be the text of a reply, got {type(reply).__name__}.")
         if self._session is None or self.observation is None or self.trajectory is not None:
             raise ResetNeeded("The episode has ended or none was started: call reset().")
-        before, url = self.observation, self._session.url
+        before = self.observation
         action: Action | None = None
         error, seconds = "", {}
         fault = ""
@@ -260,7 +261,7 @@ class WebEnv(gymnasium.Env[Values, str]):
         step = Step(
             index=len(self.steps),
             observation=before.text,
-            url=url,
+            url=self._url,
             reply=reply,
             action=None
             if action is None
@@ -293,12 +294,13 @@ class WebEnv(gymnasium.Env[Values, str]):
             special_tokens=self.special_tokens,
             error=self._error,
         )
+        self._url, self._tabs = self._session.url, self._session.urls
         if self.steps:  # the reset's read-out belongs to no step
             self.steps[-1].seconds["observe"] = time.perf_counter() - begin
 
     async def _finish(self, stop: StopReason, env_error: str = "", answer: str = "") -> StepResult:
         """End the episode: freeze, grade once, close the session, write the trajectory."""
-        final_url, verdict, evidence = self._session.url, None, {}
+        final_url, verdict, evidence = self._url, None, {}
         if stop is not StopReason.ENV_ERROR:
             try:
                 final_url = (await self._session.final()).url
@@ -385,8 +387,8 @@ class WebEnv(gymnasium.Env[Values, str]):
         return {
             "text": self.observation.text,
             "goal": self.task.intent,
-            "url": self._session.url if self._session else self.trajectory.final_url,
-            "tabs": tuple(self._session.urls) if self._session else (),
+            "url": self.trajectory.final_url if self.trajectory else self._url,
+            "tabs": self._tabs,
             "last_action_error": self._error,
         }
 

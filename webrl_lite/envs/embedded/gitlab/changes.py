@@ -203,7 +203,7 @@ def new_milestone(db: sqlite3.Connection) -> Iterator[Instance]:
 
 def comment_merge(db: sqlite3.Connection) -> Iterator[Instance]:
     """Open merge requests of all projects, with a text to write."""
-    locator = "document.querySelector('.notes .note:last-child .body').innerText"
+    title, note = (f"document.querySelector('{where}').innerText" for where in ("h1", ".notes .note:last-child .body"))
     for place in places(db):
         for row in rows(db, "merge", place):
             if row["state"] == "opened":
@@ -211,7 +211,7 @@ def comment_merge(db: sqlite3.Connection) -> Iterator[Instance]:
                 yield Instance(
                     {"project": place.full_name, "merge": row["title"], "comment": comment},
                     (place.entity, f"merge:{row['title']}", f"text:{comment}"),
-                    page_text(f"__GITLAB__{place.url}/-/merge_requests/{row['iid']}", locator, comment),
+                    page_text("last", f"{title} + ': ' + {note}", f"{row['title']}: {comment}"),
                     3,
                 )
 
@@ -371,7 +371,7 @@ FAMILIES = (
         "change",
         (
             'Sign in as {username} with the password {password} and mark the to-do "{title}" as done.',
-            'My session has expired. Sign in (user {username}, password {password}) and set my to-do '
+            "My session has expired. Sign in (user {username}, password {password}) and set my to-do "
             '"{title}" to done.',
             'Log in again as {username}, password {password}. Then mark "{title}" in my to-do list as done.',
         ),

@@ -152,10 +152,7 @@ def fill(db: sqlite3.Connection, rng: random.Random) -> None:
 def _insert(db: sqlite3.Connection, table: str, **values: object) -> int:
     names = ", ".join(values)
     marks = ", ".join("?" * len(values))
-    return (
-        db.execute(f"INSERT INTO gitlab_{table} ({names}) VALUES ({marks})", tuple(values.values())).lastrowid
-        or 0
-    )
+    return db.execute(f"INSERT INTO gitlab_{table} ({names}) VALUES ({marks})", tuple(values.values())).lastrowid or 0
 
 
 def _moments(rng: random.Random, count: int, start: date = FIRST_DAY, end: date = LAST_DAY) -> list[str]:
@@ -172,9 +169,7 @@ def _moments(rng: random.Random, count: int, start: date = FIRST_DAY, end: date 
 def _people(db: sqlite3.Connection, rng: random.Random) -> list[int]:
     ids = []
     for username, name in words.PEOPLE:
-        password = (
-            PASSWORD if username == ACCOUNT else f"{rng.choice(words.FIRST).lower()}-{rng.randint(10, 99)}"
-        )
+        password = PASSWORD if username == ACCOUNT else f"{rng.choice(words.FIRST).lower()}-{rng.randint(10, 99)}"
         ids.append(
             db.execute(
                 "INSERT INTO account (site, username, password, name) VALUES ('gitlab', ?, ?, ?)",
@@ -243,9 +238,7 @@ def _projects(db: sqlite3.Connection, rng: random.Random, users: list[int]) -> l
             members.setdefault(me, role)
         others = [user for user in users if user not in members and user != me]
         for user in rng.sample(others, rng.randint(4, 6)):
-            members[user] = rng.choice(
-                ["Maintainer", "Developer", "Developer", "Developer", "Reporter", "Guest"]
-            )
+            members[user] = rng.choice(["Maintainer", "Developer", "Developer", "Developer", "Reporter", "Guest"])
         for user, held in members.items():
             since = _moments(rng, 1)[0]
             _insert(
@@ -305,9 +298,7 @@ def _commits(db: sqlite3.Connection, rng: random.Random, project: _Project) -> N
         message = f"{rng.choice(words.COMMIT_VERBS)} the {rng.choice(words.COMMIT_THINGS)}"
         sha = f"{rng.getrandbits(32):08x}"
         project.commits.append(
-            _insert(
-                db, "commit", project_id=project.id, sha=sha, author_id=author, message=message, created_at=at
-            )
+            _insert(db, "commit", project_id=project.id, sha=sha, author_id=author, message=message, created_at=at)
         )
     db.execute("UPDATE gitlab_project SET updated_at = ? WHERE id = ?", (moments[-1], project.id))
 
@@ -378,9 +369,7 @@ def _issues(db: sqlite3.Connection, rng: random.Random, projects: list[_Project]
                 assignee_id=assignee,
                 milestone_id=rng.choice(project.milestones) if rng.random() < 0.5 else None,
                 state="opened" if rng.random() < 0.65 else "closed",
-                due_date=str(date(2025, 6, 16) + timedelta(days=rng.randint(0, 90)))
-                if rng.random() < 0.4
-                else "",
+                due_date=str(date(2025, 6, 16) + timedelta(days=rng.randint(0, 90))) if rng.random() < 0.4 else "",
                 created_at=at,
                 updated_at=at,
             )

@@ -49,9 +49,7 @@ def places(db: sqlite3.Connection, roles: Sequence[str] = ()) -> list[Place]:
 
 def rows(db: sqlite3.Connection, table: str, place: Place) -> list[sqlite3.Row]:
     """Return the rows of a table that belong to a project, in order of their ids."""
-    return db.execute(
-        f"SELECT * FROM gitlab_{table} WHERE project_id = ? ORDER BY id", (place.id,)
-    ).fetchall()
+    return db.execute(f"SELECT * FROM gitlab_{table} WHERE project_id = ? ORDER BY id", (place.id,)).fetchall()
 
 
 def names(db: sqlite3.Connection) -> dict[int, str]:
@@ -63,8 +61,7 @@ def issue_labels(db: sqlite3.Connection) -> dict[int, list[str]]:
     """Return the labels of each issue by its id."""
     found: dict[int, list[str]] = {}
     for row in db.execute(
-        "SELECT il.issue_id, l.name FROM gitlab_issue_label il JOIN gitlab_label l ON l.id = il.label_id "
-        "ORDER BY 1, 2"
+        "SELECT il.issue_id, l.name FROM gitlab_issue_label il JOIN gitlab_label l ON l.id = il.label_id ORDER BY 1, 2"
     ):
         found.setdefault(row["issue_id"], []).append(row["name"])
     return found
@@ -72,10 +69,7 @@ def issue_labels(db: sqlite3.Connection) -> dict[int, list[str]]:
 
 def unique_titles(db: sqlite3.Connection) -> set[str]:
     """Return the titles that only one issue has."""
-    return {
-        row["title"]
-        for row in db.execute("SELECT title FROM gitlab_issue GROUP BY title HAVING COUNT(*) = 1")
-    }
+    return {row["title"] for row in db.execute("SELECT title FROM gitlab_issue GROUP BY title HAVING COUNT(*) = 1")}
 
 
 def fitting(texts: Sequence[str], number: int, entity: str) -> str:

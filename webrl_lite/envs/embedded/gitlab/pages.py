@@ -19,9 +19,7 @@ app = make_site("gitlab", "Forgeworks", login_path="/users/sign_in")
 app.register_blueprint(repository.pages)
 app.register_blueprint(planning.pages)
 app.register_blueprint(merging.pages)
-app.jinja_env.filters["hue"] = lambda name: (
-    sum(ord(letter) * number for number, letter in enumerate(name, 7)) % 360
-)
+app.jinja_env.filters["hue"] = lambda name: sum(ord(letter) * number for number, letter in enumerate(name, 7)) % 360
 
 PER_PAGE = 8
 SORTS = {"updated": "Last updated", "name": "Name", "stars": "Stars"}
@@ -39,9 +37,7 @@ def sorted_projects(found: list[Project], sort: str) -> list[Project]:
     by_name = sorted(found, key=lambda project: (project.name, project.ns_name))
     if sort == "name":
         return by_name
-    return sorted(
-        by_name, key=lambda project: project.stars if sort == "stars" else project.updated_at, reverse=True
-    )
+    return sorted(by_name, key=lambda project: project.stars if sort == "stars" else project.updated_at, reverse=True)
 
 
 def project_list(tab: str, found: list[Project]) -> str:
@@ -105,9 +101,7 @@ def search() -> str:
         found["users"] = [row for row in people if matches(wanted, row["name"], row["username"])]
     counts = {scope: len(rows) for scope, rows in found.items()}
     listed = paginate(found[shown["scope"]], PER_PAGE)
-    return render_template(
-        "search.html", shown=shown, scopes=scopes, counts=counts, listed=listed, visible=visible
-    )
+    return render_template("search.html", shown=shown, scopes=scopes, counts=counts, listed=listed, visible=visible)
 
 
 def search_names(project: Project) -> tuple[str, ...]:
@@ -119,11 +113,7 @@ def search_names(project: Project) -> tuple[str, ...]:
 @login_required
 def my_issues() -> str:
     """List the open issues that are assigned to the user."""
-    rows = [
-        row
-        for row in planning.issue_rows()
-        if row["assignee_id"] == visitor_id() and row["state"] == "opened"
-    ]
+    rows = [row for row in planning.issue_rows() if row["assignee_id"] == visitor_id() and row["state"] == "opened"]
     visible = {project.id: project for project in projects()}
     return render_template("my_issues.html", listed=paginate(rows, PER_PAGE), visible=visible)
 
@@ -156,9 +146,7 @@ def todos() -> str:
         shown["state"],
     )
     visible = {project.id: project for project in projects()}
-    return render_template(
-        "todos.html", state=shown["state"], listed=paginate(rows, PER_PAGE), visible=visible
-    )
+    return render_template("todos.html", state=shown["state"], listed=paginate(rows, PER_PAGE), visible=visible)
 
 
 @app.post("/dashboard/todos/<int:number>/done")
@@ -220,11 +208,7 @@ def edit_profile() -> Response | str:
     errors = []
     if request.method == "POST":
         values |= {name: request.form.get(name, "").strip() for name in fields}
-        errors = [
-            f"The {name} must not be longer than 100 characters."
-            for name in fields
-            if len(values[name]) > 100
-        ]
+        errors = [f"The {name} must not be longer than 100 characters." for name in fields if len(values[name]) > 100]
         if values["website"] and not values["website"].startswith(("http://", "https://")):
             errors.append("The website must start with http:// or https://.")
         if not errors:

@@ -160,10 +160,7 @@ def issue_page(project: Project, iid: int, comment: str = "", errors: tuple[str,
         project=project,
         issue=row,
         chosen=chosen,
-        labels=[
-            (key, f"Remove {name}" if name in chosen else name)
-            for key, name in project_labels(project).items()
-        ],
+        labels=[(key, f"Remove {name}" if name in chosen else name) for key, name in project_labels(project).items()],
         people=people_options(project),
         milestones=[
             ("", "No milestone"),
@@ -216,9 +213,7 @@ def create_issue(project: Project, values: Mapping[str, str]) -> int:
     """Write a new issue with its labels; return its number in the project."""
     people = {str(row["id"]): row["id"] for row in members(project)}
     milestones = {str(row["id"]): row["id"] for row in project_milestones(project)}
-    iid = one("SELECT COALESCE(MAX(iid), 0) + 1 AS iid FROM gitlab_issue WHERE project_id = ?", project.id)[
-        "iid"
-    ]
+    iid = one("SELECT COALESCE(MAX(iid), 0) + 1 AS iid FROM gitlab_issue WHERE project_id = ?", project.id)["iid"]
     number = write(
         "INSERT INTO gitlab_issue (project_id, iid, title, body, author_id, assignee_id, milestone_id, "
         "state, due_date, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'opened', ?, ?, ?)",
@@ -260,9 +255,7 @@ def change_issue(ns: str, path: str, iid: int, what: str) -> Response | str:
         write("UPDATE gitlab_issue SET state = ?, updated_at = ? WHERE id = ?", value, NOW, row["id"])
     elif what == "assignee" and (value == "" or chosen in [member["id"] for member in members(project)]):
         write("UPDATE gitlab_issue SET assignee_id = ?, updated_at = ? WHERE id = ?", chosen, NOW, row["id"])
-    elif what == "milestone" and (
-        value == "" or chosen in [mile["id"] for mile in project_milestones(project)]
-    ):
+    elif what == "milestone" and (value == "" or chosen in [mile["id"] for mile in project_milestones(project)]):
         write("UPDATE gitlab_issue SET milestone_id = ?, updated_at = ? WHERE id = ?", chosen, NOW, row["id"])
     elif what == "label" and chosen in project_labels(project):
         toggle_label(row["id"], chosen)
@@ -274,13 +267,9 @@ def change_issue(ns: str, path: str, iid: int, what: str) -> Response | str:
 def toggle_label(issue_id: int, label_id: int) -> None:
     """Add a label to an issue, or take it away."""
     with connection() as db:
-        removed = db.execute(
-            "DELETE FROM gitlab_issue_label WHERE issue_id = ? AND label_id = ?", (issue_id, label_id)
-        )
+        removed = db.execute("DELETE FROM gitlab_issue_label WHERE issue_id = ? AND label_id = ?", (issue_id, label_id))
         if not removed.rowcount:
-            db.execute(
-                "INSERT INTO gitlab_issue_label (issue_id, label_id) VALUES (?, ?)", (issue_id, label_id)
-            )
+            db.execute("INSERT INTO gitlab_issue_label (issue_id, label_id) VALUES (?, ?)", (issue_id, label_id))
 
 
 # Comments ---------------------------------------------------------------------------------------------------

@@ -111,10 +111,7 @@ def label_count(db: sqlite3.Connection) -> Iterator[Instance]:
     labels = issue_labels(db)
     for place in places(db):
         found = Counter(
-            label
-            for row in rows(db, "issue", place)
-            if row["state"] == "opened"
-            for label in labels.get(row["id"], [])
+            label for row in rows(db, "issue", place) if row["state"] == "opened" for label in labels.get(row["id"], [])
         )
         for label, count in sorted(found.items()):
             if count > 1:
@@ -142,9 +139,7 @@ def commits_between(db: sqlite3.Connection) -> Iterator[Instance]:
         commits = rows(db, "commit", place)
         for author, every in Counter(row["author_id"] for row in commits).items():
             for since, until in PERIODS:
-                count = sum(
-                    r["author_id"] == author and since <= r["created_at"][:10] <= until for r in commits
-                )
+                count = sum(r["author_id"] == author and since <= r["created_at"][:10] <= until for r in commits)
                 if 1 < count < every:
                     yield Instance(
                         {
@@ -218,9 +213,7 @@ def assigned_issues(db: sqlite3.Connection) -> Iterator[Instance]:
     usernames = {row["id"]: row["username"] for row in db.execute("SELECT id, username FROM gitlab_user")}
     for place in places(db):
         issues = rows(db, "issue", place)
-        for person in sorted(
-            {r["assignee_id"] for r in issues if r["assignee_id"] and r["state"] == "opened"}
-        ):
+        for person in sorted({r["assignee_id"] for r in issues if r["assignee_id"] and r["state"] == "opened"}):
             mine = usernames[person] == ACCOUNT
             yield Instance(
                 {"project": place.full_name, "person": "me" if mine else people[person]},

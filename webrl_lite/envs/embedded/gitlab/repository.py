@@ -77,10 +77,7 @@ def plain_markdown(text: str) -> Markup:
 
 def is_starred(project: Project) -> bool:
     """Whether the signed-in user has starred a project."""
-    return (
-        one("SELECT 1 FROM gitlab_star WHERE project_id = ? AND user_id = ?", project.id, visitor_id())
-        is not None
-    )
+    return one("SELECT 1 FROM gitlab_star WHERE project_id = ? AND user_id = ?", project.id, visitor_id()) is not None
 
 
 @pages.post("/<ns>/<path>/star")
@@ -123,13 +120,9 @@ def commits(ns: str, path: str) -> str:
     first, last = shown["since"] or "0", shown["until"] or "9"
     if errors:
         rows = []
-    rows = [
-        r for r in rows if shown["author"] in ("", r["username"]) and first <= r["created_at"][:10] <= last
-    ]
+    rows = [r for r in rows if shown["author"] in ("", r["username"]) and first <= r["created_at"][:10] <= last]
     listed = paginate(rows, COMMITS_PER_PAGE)
-    return render_template(
-        "commits.html", project=project, shown=shown, authors=authors, listed=listed, errors=errors
-    )
+    return render_template("commits.html", project=project, shown=shown, authors=authors, listed=listed, errors=errors)
 
 
 @pages.get("/<ns>/<path>/-/commit/<sha>")
@@ -200,9 +193,7 @@ def project_errors(values: Mapping[str, str]) -> list[str]:
     if not values["name"]:
         errors.append("The project name must not be empty.")
     elif not NAME.fullmatch(values["name"]) or len(values["name"]) > 60:
-        errors.append(
-            "A project name starts with a letter or a digit and has letters, digits, spaces, dots or dashes."
-        )
+        errors.append("A project name starts with a letter or a digit and has letters, digits, spaces, dots or dashes.")
     elif projects("AND n.path = ?2 AND p.path = ?3", user().username, slug(values["name"])):
         errors.append("You already have a project of this name.")
     if values["visibility"] not in VISIBILITIES:
@@ -230,17 +221,14 @@ def create_project(values: Mapping[str, str]) -> str:
     add_member(project, visitor_id(), "Owner")
     if values["readme"]:
         commit = write(
-            "INSERT INTO gitlab_commit (project_id, sha, author_id, message, created_at) "
-            "VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO gitlab_commit (project_id, sha, author_id, message, created_at) VALUES (?, ?, ?, ?, ?)",
             project,
             hashlib.sha256(f"{project}:README.md".encode()).hexdigest()[:8],
             visitor_id(),
             "Add README.md",
             NOW,
         )
-        write(
-            "INSERT INTO gitlab_branch (project_id, name, commit_id) VALUES (?, 'main', ?)", project, commit
-        )
+        write("INSERT INTO gitlab_branch (project_id, name, commit_id) VALUES (?, 'main', ?)", project, commit)
         write(
             "INSERT INTO gitlab_file (project_id, path, content, commit_id) VALUES (?, 'README.md', ?, ?)",
             project,
@@ -283,9 +271,7 @@ def settings(ns: str, path: str) -> Response | str:
             )
             flash("The project was updated.", "success")
             return redirect(f"{project.url}/edit")
-    return render_template(
-        "settings.html", project=project, values=values, visibilities=VISIBILITIES, errors=errors
-    )
+    return render_template("settings.html", project=project, values=values, visibilities=VISIBILITIES, errors=errors)
 
 
 # Members ----------------------------------------------------------------------------------------------------
@@ -313,9 +299,7 @@ def invite(ns: str, path: str) -> Response | str:
     if request.method == "POST":
         values = {name: request.form.get(name, "").strip() for name in values}
         wanted = values["username"].removeprefix("@")
-        found = query(
-            "SELECT id, name FROM gitlab_user WHERE username = ?1 OR lower(name) = lower(?1)", wanted
-        )
+        found = query("SELECT id, name FROM gitlab_user WHERE username = ?1 OR lower(name) = lower(?1)", wanted)
         if len(found) != 1:
             errors.append("There is no user of this name.")
         elif found[0]["id"] in [row["id"] for row in members(project)]:

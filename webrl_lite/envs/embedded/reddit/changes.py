@@ -47,13 +47,20 @@ NEW_TITLES = (
 )
 
 
-def _row(table: str, op: str, key: dict[str, JSON], **values: JSON) -> dict[str, JSON]:
-    expected: dict[str, JSON] = {"table": f"reddit_{table}", "op": op, "key": key}
-    return {**expected, "values": values} if values else expected
+def _insert(table: str, **values: JSON) -> dict[str, JSON]:
+    return {"table": f"reddit_{table}", "op": "insert", "values": values}
+
+
+def _update(table: str, key: int, **values: JSON) -> dict[str, JSON]:
+    return {"table": f"reddit_{table}", "op": "update", "key": {"id": key}, "values": values}
+
+
+def _delete(table: str, key: int) -> dict[str, JSON]:
+    return {"table": f"reddit_{table}", "op": "delete", "key": {"id": key}}
 
 
 def _vote_made(row: sqlite3.Row, value: int) -> dict[str, JSON]:
-    return state(_row("submission_vote", "insert", {}, user_id=ME, submission_id=row["id"], value=value))
+    return state(_insert("submission_vote", user_id=ME, submission_id=row["id"], value=value))
 
 
 def vote_lead(db: sqlite3.Connection) -> Iterator[Instance]:
@@ -81,7 +88,7 @@ def withdraw_vote(db: sqlite3.Connection) -> Iterator[Instance]:
     for vote, submission in db.execute(sql, (ME,)).fetchall():
         if submission in kept:
             title = kept[submission]["title"]
-            grader = state(_row("submission_vote", "delete", {"id": vote}))
+            grader = state(_delete("submission_vote", vote))
             yield Instance({"title": title}, (f"submission:{title}",), grader, 2)
 
 
@@ -91,7 +98,7 @@ def comment_on(db: sqlite3.Connection) -> Iterator[Instance]:
         text = TEXTS[row["id"] % len(TEXTS)]
         values = {"title": row["title"], "forum": row["forum"], "text": text}
         entities = (f"submission:{row['title']}", f"forum:{row['forum']}")
-        made = _row("comment", "insert", {}, submission_id=row["id"], parent_id=None, author_id=ME, body=text)
+        made = _insert("comment", submission_id=row["id"], parent_id=None, author_id=ME, body=text)
         yield Instance(values, entities, state(made), 3)
 
 
@@ -101,9 +108,7 @@ def reply_to(db: sqlite3.Connection) -> Iterator[Instance]:
         text = TEXTS[comment["id"] % len(TEXTS)]
         values = {"title": row["title"], "user": comment["author"], "text": text}
         entities = (f"submission:{row['title']}", f"user:{comment['author']}")
-        made = _row(
-            "comment", "insert", {}, submission_id=row["id"], parent_id=comment["id"], author_id=ME, body=text
-        )
+        made = _insert("comment", submission_id=row["id"], parent_id=comment["id"], author_id=ME, body=text)
         yield Instance(values, entities, state(made), 3)
 
 
@@ -117,9 +122,7 @@ def post_text(db: sqlite3.Connection) -> Iterator[Instance]:
             title = NEW_TITLES[(forum["id"] + number) % len(NEW_TITLES)].format(thing=thing)
             body = TEXTS[(forum["id"] * 3 + number) % len(TEXTS)]
             values = {"forum": name, "title": title, "body": body}
-            made = _row(
-                "submission", "insert", {}, forum_id=forum["id"], author_id=ME, title=title, url="", body=body
-            )
+            made = _insert("submission", forum_id=forum["id"], author_id=ME, title=title, url="", body=body)
             yield Instance(values, (f"forum:{name}",), state(made), 3, start(name))
 
 
@@ -132,7 +135,7 @@ def repost(db: sqlite3.Connection) -> Iterator[Instance]:
             values = {"title": row["title"], "forum": name}
             made = {"forum_id": number, "author_id": ME, "title": row["title"], "url": row["url"], "body": ""}
             entities = (f"submission:{row['title']}", f"forum:{name}")
-            yield Instance(values, entities, state(_row("submission", "insert", {}, **made)), 3)
+            yield Instance(values, entities, state(_insert("submission", **made)), 3)
 
 
 def edit_post(db: sqlite3.Connection) -> Iterator[Instance]:
@@ -141,14 +144,14 @@ def edit_post(db: sqlite3.Connection) -> Iterator[Instance]:
         for number in range(2):
             body = TEXTS[(row["id"] + 4 * number) % len(TEXTS)]
             values = {"title": row["title"], "body": body}
-            made = _row("submission", "update", {"id": row["id"]}, body=body) | {"free": ["edited_at"]}
+            made = _update("submission", row["id"], body=body) | {"free": ["edited_at"]}
             yield Instance(values, (f"submission:{row['title']}",), state(made), 2)
 
 
 def delete_post(db: sqlite3.Connection) -> Iterator[Instance]:
     """Ask to delete an own submission."""
     for row in unique_posts(db, f"u.id = {ME}"):
-        made = _row("submission", "update", {"id": row["id"]}, deleted=1)
+        made = _update("submission", row["id"], deleted=1)
         yield Instance({"title": row["title"]}, (f"submission:{row['title']}",), state(made), 1)
 
 
@@ -158,10 +161,10 @@ def subscribe(db: sqlite3.Connection) -> Iterator[Instance]:
     for forum in forums(db):
         name = forum["name"]
         if forum["id"] in own:
-            verb, made = "Unsubscribe from", _row("subscription", "delete", {"id": own[forum["id"]]})
+            verb, made = "Unsubscribe from", _delete("subscription", own[forum["id"]])
         else:
-            verb, made = "Subscribe to", _row("subscription", "insert", {}, user_id=ME, forum_id=forum["id"])
-        yield Instance({"forum": name, "verb": verb}, (f"forum:{name}",), state(made), 2, start(name + verb))
+            verb, made = "Subscribe to", _insert("subscription", user_id=ME, forum_id=forum["id"])
+        yield Instance({"forum": name, "verb": verb}, (f"forum:{name}",), state(made), 2, start(name))
 
 
 def change_bio(db: sqlite3.Connection) -> Iterator[Instance]:
@@ -170,7 +173,7 @@ def change_bio(db: sqlite3.Connection) -> Iterator[Instance]:
         name = forum["name"]
         job, love = (texts[forum["id"] % len(texts)] for texts in (words.JOBS, words.LOVES))
         bio = f"{job} and friend of {love}. You find me in {name}."
-        grader = state(_row("user", "update", {"id": ME}, bio=bio))
+        grader = state(_update("user", ME, bio=bio))
         look = "document.querySelector('.bio').innerText"
         page: dict[str, JSON] = {"url": f"__REDDIT__/user/{ACCOUNT}", "locator": look}
         grader["eval_types"] = ["database", "program_html"]
@@ -190,7 +193,7 @@ def create_forum(_db: sqlite3.Connection) -> Iterator[Instance]:
             "sidebar": f"No talk about the {third}, please.",
             "tags": f"{first}, {kind}",
         }
-        yield Instance(values, (f"forum:{values['name']}",), state(_row("forum", "insert", {}, **values)), 5)
+        yield Instance(values, (f"forum:{values['name']}",), state(_insert("forum", **values)), 5)
 
 
 def send_message(db: sqlite3.Connection) -> Iterator[Instance]:
@@ -206,7 +209,7 @@ def send_message(db: sqlite3.Connection) -> Iterator[Instance]:
             "subject": subject,
             "body": text,
         }
-        yield Instance(values, (f"user:{user['username']}",), state(_row("message", "insert", {}, **made)), 3)
+        yield Instance(values, (f"user:{user['username']}",), state(_insert("message", **made)), 3)
 
 
 def answer_message(db: sqlite3.Connection) -> Iterator[Instance]:
@@ -225,10 +228,8 @@ def answer_message(db: sqlite3.Connection) -> Iterator[Instance]:
             "reply_to": message["id"],
             "subject": subject,
         }
-        grader = state(_row("message", "insert", {}, **made, body=text))
-        yield Instance(
-            {"user": message["username"], "text": text}, (f"user:{message['username']}",), grader, 2
-        )
+        grader = state(_insert("message", **made, body=text))
+        yield Instance({"user": message["username"], "text": text}, (f"user:{message['username']}",), grader, 2)
 
 
 def sign_in_again(db: sqlite3.Connection) -> Iterator[Instance]:
@@ -237,7 +238,7 @@ def sign_in_again(db: sqlite3.Connection) -> Iterator[Instance]:
     for forum in forums(db):
         if forum["id"] not in own:
             values = {"forum": forum["name"], "username": ACCOUNT, "password": PASSWORD}
-            made = _row("subscription", "insert", {}, user_id=ME, forum_id=forum["id"])
+            made = _insert("subscription", user_id=ME, forum_id=forum["id"])
             begin = ("/inbox",) if len(forum["name"]) % 2 else ("/",)
             entities = (f"forum:{forum['name']}",)
             yield Instance(values, entities, state(made), 3, begin, sessions={"reddit": "expired"})

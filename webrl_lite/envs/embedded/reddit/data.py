@@ -184,11 +184,7 @@ def _fill_users(db: sqlite3.Connection, rng: random.Random) -> list[str]:
     """Write the users, the usual account first; returns their names in the order of their ids from 1."""
     pairs = [f"{adjective}_{noun}" for adjective in words.ADJECTIVES for noun in words.NOUNS]
     kept = ["amber_fox", "tiny_otter", "rusty_wagon"]
-    names = (
-        kept
-        + rng.sample([pair for pair in pairs if pair not in kept], USERS - len(kept))
-        + list(SIMILAR_USERS)
-    )
+    names = kept + rng.sample([pair for pair in pairs if pair not in kept], USERS - len(kept)) + list(SIMILAR_USERS)
     rng.shuffle(names)
     bios: set[str] = set()
     while len(bios) < len(names):
@@ -237,9 +233,7 @@ def _submissions(rng: random.Random, users: int) -> list[_Submission]:
     for title in SHARED_TITLES:
         for number in rng.sample(range(len(TOPICS)), 2):
             titles.append((number, title, rng.choice(TOPICS[number].things), False))
-    texts = [
-        n for n, (_topic, title, _thing, link) in enumerate(titles) if not link and title not in SHARED_TITLES
-    ]
+    texts = [n for n, (_topic, title, _thing, link) in enumerate(titles) if not link and title not in SHARED_TITLES]
     own = set(rng.sample(texts, OWN_SUBMISSIONS))
     minutes = rng.sample(range(int((LAST_MINUTE - FIRST_MINUTE).total_seconds() // 60)), len(titles))
     scores: dict[int, set[int]] = {}
@@ -253,9 +247,7 @@ def _submissions(rng: random.Random, users: int) -> list[_Submission]:
                 author=1 if number in own else rng.randrange(2, users + 1),
                 title=title,
                 thing=thing,
-                url=f"https://{site}.example/{thing.replace(' ', '-')}-{rng.randrange(10, 100)}"
-                if link
-                else "",
+                url=f"https://{site}.example/{thing.replace(' ', '-')}-{rng.randrange(10, 100)}" if link else "",
                 body="" if link else _body(rng, thing),
                 up=up,
                 down=down,
@@ -317,14 +309,10 @@ def _comments(rng: random.Random, submissions: Sequence[_Submission], users: int
                 )
             )
         made += thread
-    made.sort(
-        key=lambda comment: comment.created
-    )  # stable: a reply at the last minute stays behind its parent
+    made.sort(key=lambda comment: comment.created)  # stable: a reply at the last minute stays behind its parent
     for number, comment in enumerate(made, 1):
         comment.id = number
-    foreign = [
-        comment for comment in made if submissions[comment.submission - FIRST_SUBMISSION_ID].author != 1
-    ]
+    foreign = [comment for comment in made if submissions[comment.submission - FIRST_SUBMISSION_ID].author != 1]
     for comment in rng.sample(foreign, OWN_COMMENTS):
         comment.author = 1
     return made
@@ -357,7 +345,6 @@ def _fill_messages(db: sqlite3.Connection, rng: random.Random, users: int) -> No
         thing = rng.choice(rng.choice(TOPICS).things)
         text = body.format(thing=thing, day=rng.choice(words.DAYS), color=rng.choice(words.COLORS))
         db.execute(
-            "INSERT INTO reddit_message (sender_id, recipient_id, subject, body, created_at)"
-            " VALUES (?, 1, ?, ?, ?)",
+            "INSERT INTO reddit_message (sender_id, recipient_id, subject, body, created_at) VALUES (?, 1, ?, ?, ?)",
             (sender, subject, text, _stamp(moment)),
         )

@@ -32,9 +32,7 @@ NO_EMAIL = {"train": 4, "test": 2}
 
 def posts(db: sqlite3.Connection, condition: str = "1", *values: object) -> list[sqlite3.Row]:
     """Return submissions as the signed-in account sees them, newest first."""
-    return db.execute(
-        f"{SUBMISSIONS} AND {condition} ORDER BY s.created_at DESC, s.id DESC", (ME, *values)
-    ).fetchall()
+    return db.execute(f"{SUBMISSIONS} AND {condition} ORDER BY s.created_at DESC, s.id DESC", (ME, *values)).fetchall()
 
 
 def unique_posts(db: sqlite3.Connection, condition: str = "1") -> list[sqlite3.Row]:
@@ -143,9 +141,7 @@ def newest_of_user(db: sqlite3.Connection) -> Iterator[Instance]:
     for user in others(db):
         rows = posts(db, "u.id = ?", user["id"])
         if rows:
-            yield Instance(
-                {"user": user["username"]}, (f"user:{user['username']}",), answer(rows[0]["title"]), 2
-            )
+            yield Instance({"user": user["username"]}, (f"user:{user['username']}",), answer(rows[0]["title"]), 2)
 
 
 def _subscribers(db: sqlite3.Connection) -> list[tuple[str, int]]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from flask import abort
+
 from webrl_lite.envs.embedded.site import TODAY, query, user
 
 SORTS = ("hot", "new", "active", "top", "controversial")

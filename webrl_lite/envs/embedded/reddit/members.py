@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from flask import Blueprint, Response, abort, flash, redirect, render_template, request
+
 from webrl_lite.envs.embedded.reddit.lists import comments, member_id, submissions
 from webrl_lite.envs.embedded.reddit.threads import typed
 from webrl_lite.envs.embedded.site import NOW, error_page, login_required, one, paginate, query, write
@@ -112,11 +113,7 @@ def compose(name: str) -> Response | str:
 
 def _send(recipient: int, subject: str, body: str, reply_to: int | None) -> list[str]:
     """Store a message and say so; returns what is wrong with it instead."""
-    errors = [
-        f"The {name} must not be empty."
-        for name, text in (("subject", subject), ("message", body))
-        if not text
-    ]
+    errors = [f"The {name} must not be empty." for name, text in (("subject", subject), ("message", body)) if not text]
     if not errors:
         write(
             "INSERT INTO reddit_message (sender_id, recipient_id, reply_to, subject, body, created_at)"

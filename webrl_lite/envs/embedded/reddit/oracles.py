@@ -123,11 +123,7 @@ def negative_comments(page: Page, values: Values) -> Moves[str]:
     found: set[str] = set()
     for _ in range(MAX_SCROLLS):
         for line in page.lines:
-            if (
-                "Reply to" in line
-                and re.search(r"\| -\d+ points?\b", line)
-                and re.match(r"\w+ \[\d+\] \| on ", line)
-            ):
+            if "Reply to" in line and re.search(r"\| -\d+ points?\b", line) and re.match(r"\w+ \[\d+\] \| on ", line):
                 found.add(number.sub("", line))
         if not page.more:
             return str(len(found))

@@ -9,6 +9,7 @@ import re
 import sqlite3
 
 from flask import Response, abort, flash, redirect, render_template, request, url_for
+
 from webrl_lite.envs.embedded.reddit.lists import (
     SORTS,
     SPANS,
@@ -51,9 +52,7 @@ FORUM_ORDERS = {"by_name": "f.name", "by_subscribers": "subscribers DESC, f.name
 """Orders of the list of forums, as they stand in addresses; the first is the usual one."""
 
 
-def _listing(
-    rows: list[sqlite3.Row], sort: str, title: str, base: str, forum: sqlite3.Row | None = None
-) -> str:
+def _listing(rows: list[sqlite3.Row], sort: str, title: str, base: str, forum: sqlite3.Row | None = None) -> str:
     """Render a sorted list of submissions; ``base`` is its address without the sort."""
     if sort not in SORTS:
         abort(404)
@@ -92,9 +91,7 @@ def everything(sort: str = SORTS[0]) -> str:
 def forum(name: str, sort: str = SORTS[0]) -> str:
     """Show one forum."""
     row = forum_row(name)
-    return _listing(
-        submissions("s.forum_id = ?", row["id"]), sort, f"Forum {row['name']}", f"/f/{row['name']}", row
-    )
+    return _listing(submissions("s.forum_id = ?", row["id"]), sort, f"Forum {row['name']}", f"/f/{row['name']}", row)
 
 
 @app.post("/f/<name>/subscribe")
@@ -131,9 +128,7 @@ def create_forum() -> Response | str:
     """Show and take the form for a new forum."""
     form = {name: request.form.get(name, "").strip() for name in ("name", "title", "description", "sidebar")}
     form["sidebar"] = form["sidebar"].replace("\r\n", "\n")
-    tags = list(
-        dict.fromkeys(tag.strip().lower() for tag in request.form.get("tags", "").split(",") if tag.strip())
-    )
+    tags = list(dict.fromkeys(tag.strip().lower() for tag in request.form.get("tags", "").split(",") if tag.strip()))
     errors = []
     if request.method == "POST":
         if not FORUM_NAME.fullmatch(form["name"]):
@@ -141,9 +136,7 @@ def create_forum() -> Response | str:
         elif one("SELECT 1 FROM reddit_forum WHERE name = ?", form["name"]):
             errors.append("There is a forum of this name already.")
         errors += [
-            f"The {field} must not be empty."
-            for field in ("title", "description", "sidebar")
-            if not form[field]
+            f"The {field} must not be empty." for field in ("title", "description", "sidebar") if not form[field]
         ]
         if len(tags) > MOST_TAGS:
             errors.append(f"A forum may have {MOST_TAGS} tags at most.")
@@ -176,8 +169,7 @@ def search() -> str:
             SUGGESTIONS,
         )
         found_users = query(
-            "SELECT username FROM reddit_user WHERE instr(lower(username), ?)"
-            " ORDER BY length(username) LIMIT ?",
+            "SELECT username FROM reddit_user WHERE instr(lower(username), ?) ORDER BY length(username) LIMIT ?",
             part,
             SUGGESTIONS,
         )
@@ -190,8 +182,7 @@ def search() -> str:
 def wiki() -> str:
     """Show the list of wiki pages."""
     rows = query(
-        "SELECT w.title, f.name AS forum FROM reddit_wiki w"
-        " JOIN reddit_forum f ON f.id = w.forum_id ORDER BY f.name"
+        "SELECT w.title, f.name AS forum FROM reddit_wiki w JOIN reddit_forum f ON f.id = w.forum_id ORDER BY f.name"
     )
     return render_template("wiki.html", page=paginate(rows, PER_PAGE))
 

@@ -6,6 +6,7 @@ import re
 import sqlite3
 
 from flask import Blueprint, Response, abort, flash, redirect, render_template, request
+
 from webrl_lite.envs.embedded.reddit.lists import find_node, forum_row, member_id, slug, submissions, thread
 from webrl_lite.envs.embedded.site import NOW, error_page, local_path, login_required, one, write
 

@@ -102,7 +102,8 @@ def price(page: Page, values: Values) -> Moves[str]:
 def not_sold(page: Page, values: Values) -> Moves[str]:
     """Search the product and find nothing."""
     page = yield from search(page, values["product"])
-    return "N/A" if page.line("returned no results") else "found"
+    yield from read_line(page, "returned no results")
+    return "N/A"
 
 
 def rating(page: Page, values: Values) -> Moves[str]:

@@ -228,16 +228,19 @@ def sorted_search(db: sqlite3.Connection) -> Iterator[Instance]:
 
 
 def advanced_search(db: sqlite3.Connection) -> Iterator[Instance]:
-    """Use the advanced search with a word and two prices."""
+    """Use the advanced search with a word and two prices between which something is found."""
     words = {
         "Product Name": [noun.lower() for own in DEPARTMENTS.values() for shelf in own for noun in shelf.nouns],
         "Description": ["steel", "oak", "glass", "stone", "cotton", "wool"],
     }
-    parameters = {"Product Name": "name", "Description": "description"}
+    columns = {"Product Name": "name", "Description": "description"}
     for field, choices in words.items():
         for word in choices:
             for low, high in (("10", "60"), ("20", "80"), ("30", "150")):
-                query = urlencode({parameters[field]: word, "price_from": low, "price_to": high})
+                found = f"{PRODUCTS} AND cost BETWEEN ? AND ? AND ' ' || {columns[field]} LIKE ?"
+                if not db.execute(found, (int(low) * 100, int(high) * 100, f"% {word}%")).fetchone():
+                    continue
+                query = urlencode({columns[field]: word, "price_from": low, "price_to": high})
                 values = {"field": field, "words": word, "low": low, "high": high}
                 grader = final_page(f"__SHOPPING__/catalogsearch/advanced/result/?{query}")
                 yield Instance(values, (f"word:{word}",), grader, 3)

@@ -99,9 +99,7 @@ def product_page(product_id: int) -> Response | str:
             "description": product["description"],
         }
     reviews = one("SELECT count(*) AS total FROM shop_review WHERE product_id = ?", product_id)["total"]
-    return render_template(
-        "product.html", product=product, reviews=reviews, values=form.values, errors=form.errors
-    )
+    return render_template("product.html", product=product, reviews=reviews, values=form.values, errors=form.errors)
 
 
 @pages.get("/admin/categories")

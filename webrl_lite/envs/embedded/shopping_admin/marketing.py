@@ -154,9 +154,7 @@ def review_page(review_id: int) -> Response | str:
             return redirect("/admin/reviews")
     else:
         form.values = {field: review[field] for field in ("status", "nickname", "title", "body")}
-    return render_template(
-        "review.html", review=review, states=REVIEW_STATES, values=form.values, errors=form.errors
-    )
+    return render_template("review.html", review=review, states=REVIEW_STATES, values=form.values, errors=form.errors)
 
 
 @pages.post("/admin/review/<int:review_id>/delete")

@@ -61,7 +61,7 @@ def home() -> Response:
 
 @app.get("/admin/dashboard")
 def dashboard() -> str:
-    """Show lifetime sales, a chart of the last months, the last orders, the best sellers of this month and the top search terms."""
+    """Show lifetime sales, the last months, the last orders, this month's best sellers and the top search terms."""
     month = TODAY.isoformat()[:7]
     return render_template(
         "dashboard.html",

@@ -1,9 +1,12 @@
-"""Families of tasks on the shop's admin: their wordings; ``instances`` fills them in, ``oracles`` solves them."""
+"""Families of tasks on the shop's admin: their wordings.
+
+``questions`` and ``changes`` fill them in, ``oracles`` solves them; a family's functions bear its name.
+"""
 
 from __future__ import annotations
 
 from webrl_lite.envs.embedded.families import Family
-from webrl_lite.envs.embedded.shopping_admin import instances, oracles
+from webrl_lite.envs.embedded.shopping_admin import changes, oracles, questions
 
 RETRIEVE: dict[str, tuple[str, ...]] = {
     "order_total": (
@@ -144,7 +147,7 @@ CHANGE: dict[str, tuple[str, ...]] = {
     ),
     "rule_create": (
         "Create an active price rule '{rule}': {percent} percent off, coupon {coupon}, from {start} to {end}.",
-        "Add the price rule '{rule}' with {percent} percent off, the coupon code {coupon}, starting {start}, ending {end}.",
+        "Add the price rule '{rule}' with {percent} percent off, the coupon {coupon}, starting {start}, ending {end}.",
         "Make a new active rule named '{rule}' that gives {percent} percent off with {coupon} from {start} to {end}.",
     ),
     "mass_products": (
@@ -180,11 +183,15 @@ FAMILIES: list[Family] = [
         sites=("shopping_admin",),
         kind=kind,
         wordings=wordings,
-        instances=getattr(instances, name),
+        instances=getattr(module, name),
         oracle=getattr(oracles, name),
         held_out=name in HELD_OUT,
         wrong=WRONG.get(name, "9999"),
     )
-    for kind, families in (("retrieve", RETRIEVE), ("navigate", NAVIGATE), ("change", CHANGE))
+    for kind, families, module in (
+        ("retrieve", RETRIEVE, questions),
+        ("navigate", NAVIGATE, questions),
+        ("change", CHANGE, changes),
+    )
     for name, wordings in families.items()
 ]
