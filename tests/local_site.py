@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -24,6 +26,18 @@ class Page:
 class _Server(ThreadingHTTPServer):
     request_queue_size = 200
     daemon_threads = True
+
+    def __init__(self, *arguments: object):
+        super().__init__(*arguments)
+        self.open: set[socket.socket] = set()
+
+    def process_request(self, request: socket.socket, client_address: object) -> None:
+        self.open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: socket.socket) -> None:
+        self.open.discard(request)
+        super().shutdown_request(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A browser that goes away is no error of a test."""
@@ -76,6 +90,9 @@ class LocalSite:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop listening; connections that are kept open end with their threads."""
+        """Stop listening and cut all connections, as a killed server does."""
         self._server.shutdown()
         self._server.server_close()
+        for connection in list(self._server.open):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)

@@ -4,7 +4,7 @@ import random
 import time
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from webrl_lite import actions
@@ -449,7 +449,7 @@ def any_action(draw) -> Action:
     return Action(name, draw(element), draw(argument.get(spec.argument, st.none())))
 
 
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(any_action())
 @example(Action("Exit", None, "\ud83d\ude00"))
 @example(Action("Exit", None, "\\\ud83d\ude00\\ud83d"))
@@ -458,6 +458,7 @@ def test_parsing_the_written_action_gives_it_back(action):
     assert read(format_action(action)) == action
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(any_action(), ANY_TEXT, st.lists(ANY_TEXT, max_size=3))
 def test_a_written_reply_gives_back_its_action(action, element_note, notes):
     reply = parse(format_reply(action, element_note, notes))
@@ -519,9 +520,9 @@ def test_a_hundred_thousand_random_replies_raise_nothing_but_refusals():
     ids=lambda reply: repr(reply[:12]),
 )
 def test_time_is_linear_and_depth_is_flat(reply):
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         parse(reply)
     except ActionError:
         pass
-    assert time.perf_counter() - start < 2  # a quadratic walk over these takes minutes
+    assert time.process_time() - start < 2  # a quadratic walk over these takes minutes

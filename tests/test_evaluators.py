@@ -168,6 +168,13 @@ def test_an_explanation_is_judged_or_ungraded(answers, answer):
     assert judge.asked == [("What is it?", "no order 12", answer)]
 
 
+def test_an_explanation_cannot_be_judged_if_the_task_gives_no_reason():
+    """EVA-08."""
+    judge = Yes()
+    assert score(ask(fuzzy_match="N/A"), "There is none", judge=judge) is None
+    assert judge.asked == []
+
+
 @pytest.mark.parametrize("answers", NOT_AVAILABLE, ids=str)
 @pytest.mark.parametrize("answer", ["42", "wrong answer", "The blue kettle costs $5"])
 def test_a_claim_on_an_impossible_task_fails_without_a_judge(answers, answer):
@@ -537,12 +544,6 @@ def test_polling_does_not_ask_the_judge_and_does_not_wait_for_the_past():
 CHANGE = {"table": "wishlist", "op": "insert", "values": {"sku": "K-12", "note": {"must_include": ["blue"]}}}
 _ROW = {"sku": "K-12", "note": "Blue!"}
 MADE = {"table": "wishlist", "op": "insert", "key": {"id": 1}, "before": None, "after": _ROW}
-    "table": "wishlist",
-    "op": "insert",
-    "key": {"id": 1},
-    "before": None,
-    "after": {"sku": "K-12", "note": "Blue!"},
-}
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -166,7 +166,10 @@ def test_a_foreign_request_gets_403_and_is_recorded_and_no_connection_is_made() 
         async with server(hello) as port, server(foreign) as other, gate(f"http://127.0.0.1:{port}") as proxy:
             status, body = await fetch(proxy, get(f"http://127.0.0.1:{other}/x"))
             assert status == "HTTP/1.1 403 Forbidden"
-            assert body == f"webrl_lite gate: Blocked: http://127.0.0.1:{other}/x is not part of this task's sites.\n".encode()
+            assert (
+                body
+                == f"webrl_lite gate: Blocked: http://127.0.0.1:{other}/x is not part of this task's sites.\n".encode()
+            )
             assert list(proxy.blocked) == [Attempt("GET", f"http://127.0.0.1:{other}/x", False)]
             assert seen == []
 

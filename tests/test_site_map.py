@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 
 from webrl_lite.envs.embedded import world
 from webrl_lite.envs.embedded.families import entity_split
-from webrl_lite.envs.embedded.map import routing
+from webrl_lite.envs.embedded.map import instances, routing
 from webrl_lite.envs.embedded.map.network import SPEEDS
 from webrl_lite.envs.embedded.map.pages import app
 from webrl_lite.envs.embedded.map.tasks import FAMILIES
@@ -95,9 +95,7 @@ def test_a_time_is_rounded_half_up_to_minutes_and_is_one_at_least(tenths, text):
     assert routing.time_text(tenths) == text
 
 
-@pytest.mark.parametrize(
-    ("hundreds", "text"), [(0, "0.0 km"), (7, "0.7 km"), (473, "47.3 km"), (1000, "100.0 km")]
-)
+@pytest.mark.parametrize(("hundreds", "text"), [(0, "0.0 km"), (7, "0.7 km"), (473, "47.3 km"), (1000, "100.0 km")])
 def test_a_distance_has_one_decimal(hundreds, text):
     assert routing.distance_text(hundreds) == text
 
@@ -188,9 +186,7 @@ def test_an_unknown_name_is_an_error_that_keeps_both_inputs(client):
 
 
 def test_one_place_twice_is_an_error(client):
-    assert (
-        "From and To are the same place." in client.get("/directions?from=Dunmere&to=Dunmere&mode=car").text
-    )
+    assert "From and To are the same place." in client.get("/directions?from=Dunmere&to=Dunmere&mode=car").text
 
 
 def test_swap_turns_the_route_round(client):
@@ -202,9 +198,7 @@ def test_a_street_address_is_a_place(client, db):
     row = place(db, "place.kind = 'bank'")
     street = db.execute("SELECT name FROM map_street WHERE id = ?", (row["street_id"],)).fetchone()[0]
     answer = client.get("/directions", query_string={"from": f"{row['number']} {street}, {row['town']}"})
-    assert answer.location.startswith(
-        f"/directions?from={row['name'].replace(' ', '+')}%2C+{row['town'][:4]}"
-    )
+    assert answer.location.startswith(f"/directions?from={row['name'].replace(' ', '+')}%2C+{row['town'][:4]}")
 
 
 # Search and lists ------------------------------------------------------------------------------------------
@@ -229,9 +223,7 @@ def test_words_of_a_search_must_all_fit(client, db):
 def test_branches_of_a_chain_share_a_name_in_different_towns(db):
     names = [row[0] for row in db.execute("SELECT name FROM map_place GROUP BY name HAVING count(*) > 1")]
     assert sorted(names) == ["City Pharmacy", "Corner Cafe", "Family Kitchen", "Rapid Fuel", "Union Bank"]
-    towns = db.execute("SELECT count(DISTINCT town_id) FROM map_place WHERE name = 'Corner Cafe'").fetchone()[
-        0
-    ]
+    towns = db.execute("SELECT count(DISTINCT town_id) FROM map_place WHERE name = 'Corner Cafe'").fetchone()[0]
     assert towns == 6
 
 
@@ -300,9 +292,7 @@ def test_the_website_opens_in_a_new_tab(client, db):
 
 def test_a_note_is_stored_and_shown(client, db, database, pristine):
     row = place(db, "place.kind = 'library'")
-    answer = send(
-        client, f"{row['path']}/note", f"{row['path']}/note", author=" Ada  Dahl ", body="The door is red."
-    )
+    answer = send(client, f"{row['path']}/note", f"{row['path']}/note", author=" Ada  Dahl ", body="The door is red.")
     assert answer.status_code == 302 and answer.location == row["path"]
     page = client.get(row["path"]).text
     assert "Your note was added." in page and "The door is red." in page
@@ -434,6 +424,11 @@ def test_every_wording_can_be_filled_in(family, db):
     for instance in family.instances(db):
         assert all("{" not in wording.format(**instance.values) for wording in family.wordings)
         assert instance.entities and 1 <= instance.requirements <= 5
+
+
+def test_the_places_of_the_impossible_tasks_are_not_found(client):
+    for name in instances.MISSING:
+        assert "Nothing was found" in client.get("/search", query_string={"q": name}).text
 
 
 def test_no_answer_is_right_for_half_of_a_familys_tasks(db):

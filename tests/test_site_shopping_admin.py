@@ -220,6 +220,8 @@ def test_the_keyword_search_takes_signs_of_sql_literally(admin: FlaskClient):
 def test_the_page_size_and_the_filter_stay_on_the_next_page(admin: FlaskClient):
     page = admin.get("/admin/orders?status=Complete&limit=20").text
     assert page.count("<tr>") - 1 == 20 and "/admin/orders?status=Complete&amp;limit=20&amp;p=2" in page
+    size = page[page.index('class="foot"') :]
+    assert '<input type="hidden" name="status" value="Complete">' in size
 
 
 def test_mass_actions_take_only_the_orders_that_can(admin: FlaskClient, pristine: Path):

@@ -246,7 +246,8 @@ def test_an_endless_script_is_an_env_error_in_time_and_the_others_go_on(plain):
         batch.reset(["home"] * 4)
         begin = time.monotonic()
         batch.step([click(batch.envs[0], "Hang"), *[click(env, "Two") for env in batch.envs[1:]]])
-        results = batch.step(['do(action="Scroll Down")', *['exit(message="42")'] * 3])
+        ended = batch.envs[0].trajectory is not None  # the hang may show at once or with the next step
+        results = batch.step([None if ended else 'do(action="Scroll Down")', *['exit(message="42")'] * 3])
         assert time.monotonic() - begin < 40
         stops = [env.trajectory.stop for env in batch.envs]
         assert stops == [StopReason.ENV_ERROR, *[StopReason.EXIT] * 3]

@@ -73,7 +73,8 @@ FLAGS = (
     "--no-first-run",
     "--no-pings",
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",  # its older name
 )
 """Chromium's flags beside Playwright's own. The last three close the ways past a proxy: audit pings, DNS, UDP."""
 
@@ -123,7 +124,10 @@ def _playwright_browsers() -> list[Path]:
     found: list[Path] = []
     for kind, names in (
         ("chromium", ("chrome-*/chrome", "chrome-*/chrome.exe", "chrome-*/*.app/Contents/MacOS/*")),
-        ("chromium_headless_shell", ("chrome-*/headless_shell", "chrome-*/chrome-headless-shell", "chrome-*/*shell.exe")),
+        (
+            "chromium_headless_shell",
+            ("chrome-*/headless_shell", "chrome-*/chrome-headless-shell", "chrome-*/*shell.exe"),
+        ),
     ):
         folders = sorted(root.glob(f"{kind}-*"), key=lambda p: int(p.name.rpartition("-")[2] or 0), reverse=True)
         found += [path for folder in folders for name in names for path in sorted(folder.glob(name))]
@@ -401,13 +405,10 @@ class Browser:
             BrowserError: the browser does not start or does not answer.
         """
         sites = dict(allowed) if isinstance(allowed, Mapping) else {urlsplit(url).netloc: url for url in allowed}
-        gate = Gate(sites.values())
-        await gate.start()
         options = {
             "viewport": {"width": viewport[0], "height": viewport[1]},
             "locale": locale,
             "timezone_id": timezone,
-            "proxy": {"server": gate.url, "bypass": "<-loopback>"},
             "service_workers": "block",
             "accept_downloads": False,
             "geolocation": geolocation,
@@ -415,18 +416,36 @@ class Browser:
         }
         try:
             async with asyncio.timeout(START_SECONDS):
-                chromium = await self._running()
-                session = Session(self, chromium, gate, sites, options, limits or Limits())
-                chromium.sessions.add(session)
-                chromium.opened += 1
                 try:
-                    await session._begin(cookies, storage)
-                except BaseException:
-                    await session.close()
-                    raise
+                    return await self._open(sites, options, limits or Limits(), cookies, storage)
+                except PlaywrightError:
+                    # A dead driver shows itself only now; everything is started anew, once.
+                    self._current.retired = True
+                    return await self._open(sites, options, limits or Limits(), cookies, storage)
         except (PlaywrightError, TimeoutError) as error:
-            await gate.close()
-            raise BrowserError(f"No context could be opened: {str(error).splitlines()[0:1]}") from error
+            reason = str(error).partition("\n")[0] or f"no answer within {START_SECONDS:g} s"
+            raise BrowserError(f"No context could be opened: {reason}") from error
+
+    async def _open(
+        self,
+        sites: Mapping[str, str],
+        options: dict[str, object],
+        limits: Limits,
+        cookies: Sequence[Mapping[str, str | float | bool]],
+        storage: Mapping[str, object] | Path | None,
+    ) -> Session:
+        chromium = await self._running()
+        gate = Gate(sites.values())
+        await gate.start()
+        options = {**options, "proxy": {"server": gate.url, "bypass": "<-loopback>"}}
+        session = Session(self, chromium, gate, sites, options, limits)
+        chromium.sessions.add(session)
+        chromium.opened += 1
+        try:
+            await session._begin(cookies, storage)
+        except BaseException:
+            await session.close()
+            raise
         return session
 
     async def _begin(self, executable: Path) -> None:
@@ -491,7 +510,7 @@ class Browser:
             with contextlib.suppress(PlaywrightError, TimeoutError):
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await chromium.browser.close()
-            await asyncio.to_thread(_end_tree, chromium.pid)
+            _end_tree(chromium.pid)  # no worker thread: none can be started while Python exits
             self._folder.note(self.pids)
 
     async def _end(self) -> None:
@@ -577,7 +596,8 @@ class Session:
         self._home = ""  # last address in order of any tab
         self._shown: tuple[Page, int] | None = None  # tab and document of the last observation
         self._told: set[str] = set()  # blocked origins that the agent has been told of
-        self._seen_unreachable = 0
+        self._load_blocked = False  # since the last action
+        self._seen_blocked = self._seen_unreachable = 0
 
     async def _begin(
         self, cookies: Sequence[Mapping[str, str | float | bool]], storage: Mapping[str, object] | Path | None
@@ -625,6 +645,7 @@ class Session:
                 page = self.tabs.active if number == 0 else await self._context.new_page()
                 since = time.time() * 1000
                 response = await page.goto(url, wait_until="commit", timeout=self.limits.navigation * 1000)
+                self._check_sites()
                 if response is not None and response.status >= 500:
                     raise BrowserError(f"{url} answered with status {response.status}.")
                 self._settled = await self.tabs.settle(since)
@@ -647,6 +668,8 @@ class Session:
             begun = time.perf_counter()
             since = time.time() * 1000
             self.tabs.take_lines()
+            self.tabs.new_pages.clear()
+            self._load_blocked = False
             line = await self._executor.run(action)
             acted = time.perf_counter()
             self._settled = await self.tabs.settle(since)
@@ -842,13 +865,17 @@ class Session:
         self._check_sites()
         blocked, self.tabs.blocked = self.tabs.blocked, []
         failed, self.tabs.failed = self.tabs.failed, []
+        # Pages' requests are seen as such and Chromium's own calls go to port 443: the rest are WebSockets.
+        tunnels = [a.url for a in self.gate.blocked_since(self._seen_blocked) if a.method == "CONNECT"]
+        self._seen_blocked = self.gate.blocked_count
+        blocked += [(f"ws://{url}", False) for url in tunnels if not url.endswith(":443")]
         lines = self._blocked_lines(blocked)
-        load_blocked = any(load for _, load in blocked)
+        self._load_blocked |= any(load for _, load in blocked)
         for page in list(self.tabs.pages):
             stray = self._refusal(page.url)
-            if not stray and not (page.url == "about:blank" and page in self.tabs.new_pages and load_blocked):
-                self.tabs.new_pages.discard(page)
+            if not stray and not (page.url == "about:blank" and page in self.tabs.new_pages and self._load_blocked):
                 if page.url != "about:blank":
+                    self.tabs.new_pages.discard(page)
                     self._good[page] = self._home = page.url
                 continue
             if page.url.startswith("chrome-error:"):
@@ -864,7 +891,7 @@ class Session:
         for url, load in blocked:
             host = urlsplit(url).netloc
             if load or host not in self._told:
-                lines.append(self._refusal(url))
+                lines.append(f"Blocked: {' '.join(url.split())[:200]} is not part of this task's sites.")
             self._told.add(host)
         lines = list(dict.fromkeys(lines))
         if len(lines) > BLOCKED_LINES:

@@ -106,6 +106,8 @@ class Rules:
     """(references, address, contained)"""
     url_note: str
     """The value of ``url_note`` where a task has none."""
+    answer_alternatives: bool
+    """Whether ``|OR|`` counts in an answer's must_include; in page texts it always does."""
     page_rules: tuple[str, ...]
     """Rules for page texts, in the order in which they are looked for."""
     fuzzy_joined: bool
@@ -126,6 +128,7 @@ RULES: dict[str, Rules] = {
             (answer_types.contains_url if contained else answer_types.same_url)(part, url) for part in references
         ),
         url_note="EXACT",
+        answer_alternatives=True,
         page_rules=_TEXT_RULES,
         fuzzy_joined=True,
     ),
@@ -138,6 +141,7 @@ RULES: dict[str, Rules] = {
         within=None,
         url=lambda references, url, contained: released_rules.url_webarena(references, url),
         url_note="GOLD in PRED",
+        answer_alternatives=False,
         page_rules=_TEXT_RULES[:2],
         fuzzy_joined=False,
     ),
@@ -150,6 +154,7 @@ RULES: dict[str, Rules] = {
         within=released_rules.within_vab,
         url=released_rules.url_vab,
         url_note="EXACT",
+        answer_alternatives=True,
         page_rules=_TEXT_RULES,
         fuzzy_joined=True,
     ),
@@ -202,10 +207,12 @@ class _Case:
 
     @property
     def rules(self) -> Rules:
+        """The mode's comparisons."""
         return RULES[self.mode]
 
     @property
     def strict(self) -> bool:
+        """Whether our own rules hold."""
         return self.mode == "strict"
 
 
@@ -476,11 +483,10 @@ def _text_finding(case: _Case, rule: str, reference: JSON, text: str, *, of_answ
         return _Finding(rules.exact(_resolve(reference, case.addresses), text), line)
     items = [_resolve(item, case.addresses) for item in reference]
     if rule == "must_include":
-        # the original knows alternatives in page texts only
-        split = alternatives if rules.excludes or not of_answer else lambda item: [item]
+        split = rules.answer_alternatives or not of_answer
+        choices = [alternatives(item) if split else [item] for item in items]
         alone = of_answer and len(items) == 1
-        met = all(any(rules.includes(part, text, alone) for part in split(item)) for item in items)
-        return _Finding(met, line)
+        return _Finding(all(any(rules.includes(part, text, alone) for part in parts) for parts in choices), line)
     if rule == "must_exclude" and rules.excludes:
         return _Finding(all(rules.excludes(part, text) for item in items for part in alternatives(item)), line)
     if rule == "required_values" and rules.within:
@@ -494,6 +500,8 @@ def _text_finding(case: _Case, rule: str, reference: JSON, text: str, *, of_answ
 def _judged(case: _Case, question: str, references: Sequence[str], text: str) -> _Finding:
     """Ask the judge; undecided without one."""
     line = f"{question} {_cut(', '.join(references))} against {_cut(text)}"
+    if not any(references):
+        return _Finding(None, f"{line}: the task does not say why it cannot be done")
     if case.judge is None:
         return _Finding(None, f"{line}: needs a judge, none is configured")
     ask = case.judge.same_reason if question == "same_reason" else case.judge.fuzzy_match

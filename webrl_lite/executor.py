@@ -330,7 +330,7 @@ class Executor:
         except Refusal as refusal:
             return str(refusal)
         except PlaywrightError as error:
-            self.tabs.check()
+            self.tabs.check(error)
             if "closed" in error.message:
                 return "The tab closed itself meanwhile."
             return f"{action.name} was interrupted: {_clip(error.message.splitlines()[0], 120)}"
@@ -350,8 +350,8 @@ class Executor:
         try:
             handle = await self._bounded(element.handle())
             state = await self._bounded(handle.evaluate(INSPECT_JS, aim))
-        except PlaywrightError:
-            self.tabs.check()
+        except PlaywrightError as error:
+            self.tabs.check(error)
             state = None
         if not state or state["stale"]:
             raise Refusal(f"{_title(element)} is no longer on the page. Use the ids of the current observation.")
@@ -388,7 +388,7 @@ class Executor:
         except PlaywrightTimeout as error:
             log = error.message
         except PlaywrightError as error:
-            self.tabs.check()
+            self.tabs.check(error)
             if "not attached" in error.message:
                 raise Refusal(f"{_title(element)} left the page before the {deed}. Look again.") from None
             log = error.message
@@ -396,7 +396,11 @@ class Executor:
         await self._bounded(page.evaluate("1"))  # tells an endless script from an obstacle
         if "intercepts pointer events" in log:
             box = await handle.bounding_box()
-            cover = await page.evaluate(COVER_JS, [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]) if box else ""
+            cover = (
+                await page.evaluate(COVER_JS, [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2])
+                if box
+                else ""
+            )
             raise Refusal(f"{_title(element)} is covered by {cover or 'another element'}; close that or scroll first.")
         for sign, reason in (
             ("not visible", "is not visible"),
@@ -477,7 +481,7 @@ class Executor:
             reason = "is not visible" if "not visible" in error.message else "could not be filled in"
             raise Refusal(f"{_title(element)} {reason}.") from None
         except PlaywrightError as error:
-            self.tabs.check()
+            self.tabs.check(error)
             if "Cannot type text" in error.message or "Malformed value" in error.message:
                 raise Refusal(f"{_title(element)} takes a {state['type']}; `{_clip(text)}` was not accepted.") from None
             raise Refusal(f"{_title(element)} left the page while it was filled in. Look again.") from None
@@ -545,8 +549,8 @@ class Executor:
             await self._bounded(self.tabs.active.evaluate("1"))
             reason = "is not visible" if "not visible" in error.message else "could not be changed"
             raise Refusal(f"{_title(element)} {reason}.") from None
-        except PlaywrightError:
-            self.tabs.check()
+        except PlaywrightError as error:
+            self.tabs.check(error)
             raise Refusal(f"{_title(element)} left the page while the option was chosen. Look again.") from None
         return ""
 
@@ -604,7 +608,7 @@ class Executor:
         except PlaywrightTimeout:
             return ""  # settling reports a load that is still under way
         except PlaywrightError as error:
-            self.tabs.check()
+            self.tabs.check(error)
             reason = re.search(r"net::(ERR_\w+)", error.message)
             # Aborted loads are downloads, blocked redirects or the page's own doing; each leaves its own line.
             if reason and reason[1] != "ERR_ABORTED":
@@ -620,8 +624,8 @@ class Executor:
             response = await move(wait_until="commit", timeout=milliseconds)
         except PlaywrightTimeout:
             return ""
-        except PlaywrightError:
-            self.tabs.check()
+        except PlaywrightError as error:
+            self.tabs.check(error)
             return ""
         if back and page.url == "about:blank" != before:
             await undo(wait_until="commit", timeout=milliseconds)

@@ -68,8 +68,8 @@
       .map((id) => root.getElementById?.(id)).filter(Boolean).map(plainText).join(" ");
     return squeeze(named) || squeeze(attr(el, "aria-label"));
   }
-  const hintName = (el) =>
-    squeeze(["alt", "title", "placeholder", "aria-placeholder", "data-placeholder"].map((name) => attr(el, name)).find(Boolean) ?? "");
+  const HINTS = ["alt", "title", "placeholder", "aria-placeholder", "data-placeholder"];
+  const hintName = (el) => squeeze(HINTS.map((name) => attr(el, name)).find(Boolean) ?? "");
 
   // aria-label wins, but visible words that it leaves out (a price, a title) are information and stay.
   function joinName(aria, content) {
@@ -85,10 +85,11 @@
   const ROLES = new Map(Object.entries({
     button: "button", link: "link", checkbox: "checkbox", radio: "radio", switch: "switch", tab: "tab",
     option: "option", menuitem: "menuitem", menuitemcheckbox: "checkbox", menuitemradio: "radio",
-    treeitem: "treeitem", combobox: "input", textbox: "input", searchbox: "input", spinbutton: "input", slider: "slider",
+    treeitem: "treeitem", combobox: "input", textbox: "input", searchbox: "input", spinbutton: "input",
+    slider: "slider",
   }));
-  const NESTED = "a[href],button,input:not([type=hidden]),select,textarea,summary,[role=button],[role=link],[role=tab]," +
-    "[role=checkbox],[role=radio],[role=switch],[contenteditable=''],[contenteditable=true]";
+  const NESTED = "a[href],button,input:not([type=hidden]),select,textarea,summary,[role=button],[role=link]," +
+    "[role=tab],[role=checkbox],[role=radio],[role=switch],[contenteditable=''],[contenteditable=true]";
 
   const isEditable = (el) => el.isContentEditable && !el.parentElement?.isContentEditable;
   const heard = (el) => el !== document.body && el !== document.documentElement &&
@@ -140,7 +141,7 @@
     return nested > 3 || long ? "area" : "whole";
   }
 
-  // ------------------------------------------------------------------------------------- mode `lite`: state of controls
+  // ---------------------------------------------------------------------------------- mode `lite`: state of controls
 
   function choices(options, chosen) {
     const texts = options.filter((option) => !option.hidden).map((option) =>
@@ -319,9 +320,9 @@
     const semantic = kind !== "clickable";
     let nested = box.nested;
     if (bare && semantic) {
-      // All words lie in listeners inside: they are this control's words.
+      // All words lie in what is inside. Listeners there are this control's own words; controls keep theirs too.
+      if (nested.length && !entry.n) entry.n = squeeze(plainText(el));
       nested = nested.filter((inner) => inner.k !== "clickable");
-      if (!entry.n) entry.n = squeeze(plainText(el));
     }
     // A listener on a mere wrapper of controls adds nothing that the controls do not offer.
     if (semantic || !bare || !nested.length) sink.item(entry);
@@ -427,7 +428,7 @@
     else if (inline) sink.mark(1);
   }
 
-  // A link around a floating image, or one with `display: contents`, has no box of its own: what it holds can be clicked.
+  // A link around a floating image, or one with `display: contents`, has no box of its own: what it holds is clicked.
   function boxOf(el, rect) {
     if (meets(rect, rect)) return rect;
     const boxes = [...el.children].map((child) => boxOf(child, child.getBoundingClientRect()));
@@ -600,7 +601,7 @@
     }
   }
 
-  // Some libraries give Array or String a toJSON of their own, which would change what is sent; set aside for this call.
+  // Some libraries give Array or String a toJSON of their own, which would change what is sent: set aside meanwhile.
   function toJson(data) {
     const changed = [Object, Array, String, Number, Boolean].map((type) => type.prototype)
       .map((proto) => [proto, Object.getOwnPropertyDescriptor(proto, "toJSON")]).filter(([, old]) => old);
@@ -612,7 +613,12 @@
     }
   }
 
-  const ctx = { flow: VIEW, abs: VIEW, pointer: false, owner: false, unseen: false, quiet: false, row: false, live: !modal };
+  // flow, abs: what clips content in the flow and absolutely placed content; pointer: the cursor is a hand already;
+  // owner: inside an interactive element; unseen: clipped text, good for names only; quiet: text that is a control's
+  // label; row: inside a table row, so no line breaks; live: not behind a modal dialog.
+  const ctx = {
+    flow: VIEW, abs: VIEW, pointer: false, owner: false, unseen: false, quiet: false, row: false, live: !modal,
+  };
   const webrl = [];
   attempt(() => read(document.documentElement, ctx, page, null));
   if (!clip) attempt(() => webrlNode(document.documentElement, webrlIds(), false, webrl));

@@ -15,21 +15,24 @@ Mode ``lite``, in EBNF (``text`` is page text after ``neutralise``, so it can ho
     kind        = "button" | "input" | "textarea" | "select" | "checkbox" | "radio" | "tab" | "date" | ...
     value       = {' "' text '"'}                        (current value, or the chosen options)
     state       = "on" | "off" | "mixed" | "open" | "closed" | "menu" ["open" | "closed"] | "disabled" | "readonly"
-                | "required" | "selected" | "current" | "pressed" | "multiple" | 'hint "' text '"' | 'invalid "' text '"'
+                | "required" | "selected" | "current" | "pressed" | "multiple"
+                | 'hint "' text '"' | 'invalid "' text '"'
     choices     = " of " text {" | " text} [" | ... " count " more"]                 (always the end of its line)
 
 ``name`` never holds ``" | "`` or ``[digits]``, so an element's name is what stands between the last ``" | "`` (or the
 line's mark) and its ``[id]``. Ids count from 1 over the whole screen, in reading order. Only what meets the viewport is
-shown. ``aria-hidden`` content that a user can see is shown; content of ``inert`` parts and behind a modal dialog is not.
+shown. ``aria-hidden`` content that a user can see is shown; ``inert`` parts and what is behind a modal dialog are not.
+A line of page text that begins like one of our own lines is set off by a backslash.
 
 Mode ``webrl`` yields ``<tag id="k" attr="..."> text children </tag>`` in one line, as WebRL's authors simplify pages:
 ids 0..n on the innermost clickable elements, eleven attributes, equal attribute values once, 500 characters a text,
-boxes that meet the viewport. What their format loses stays lost (names of icon controls, ``alt``, radio state, text after
-a child, frames, shadow roots), and so does their missing error line.
+boxes that meet the viewport. What their format loses stays lost: names of icon controls, ``alt``, radio state, text
+after a child, frames, shadow roots, the page's address, the last error.
 
-# differs from release: ``<``, ``>`` and quotes in attributes are escaped, prompt markers and special tokens in page text
-# are broken, secret values are masked, text without a declared charset keeps its code points, custom elements whose
-# name starts with ``style`` or ``script`` keep their content, and a cut keeps whole elements and is marked.
+# differs from release: ``<``, ``>`` and quotes in attributes are escaped, prompt markers and special tokens of page
+# text are broken, secret values are masked, text without a declared charset keeps its code points, custom elements
+# whose name starts with ``style`` or ``script`` keep their content, marks of an earlier observation do not linger, and
+# a cut keeps whole elements and is marked.
 
 Source: VisualAgentBench ``VAB-WebArena-Lite/new/html_tools``.
 """
@@ -659,7 +662,7 @@ def _webrl_open(node: _Node, special: Sequence[str]) -> str:
 def _webrl_string(nodes: Sequence[_Node | int], opened: Sequence[str], skip: int, shown: int) -> str:
     """Nest the nodes `skip` to `skip + shown`; a node that is left out is flattened away."""
     out: list[str] = []
-    stack: list[str] = []
+    stack: list[str] = []  # closing tags of the open nodes; "" for one that is left out
     at = 0
     for node in nodes:
         if isinstance(node, int):
@@ -671,7 +674,7 @@ def _webrl_string(nodes: Sequence[_Node | int], opened: Sequence[str], skip: int
             out.append(opened[at])
         stack.append(f"</{node['tag']}>" if printed else "")
         at += 1
-    return " ".join(out)
+    return " ".join([*out, *filter(None, reversed(stack))])
 
 
 def _render_webrl(

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from playwright.async_api import BrowserContext, Dialog, Download, Page, Request, WebSocket
+from playwright.async_api import BrowserContext, Dialog, Download, Page, Request
 from playwright.async_api import Error as PlaywrightError
 
 T = TypeVar("T")
@@ -154,7 +154,7 @@ class Tabs:
         pages: open tabs; their positions are the agent's tab numbers.
         lines: what happened by itself since ``take_lines``, one line each.
         crashed: whether a page crashed.
-        new_pages: open tabs that no audit has looked at yet.
+        new_pages: tabs opened since the last action that show no address yet; ``browser.py`` keeps this.
         blocked: requests for addresses outside the task's sites that pages have begun, as (address, whether it was
             the load of a tab). The gate refuses them; this is what the agent is told. At most 100.
         failed: loads of tabs that came to nothing, as (page, address, reason). At most 100.
@@ -182,6 +182,7 @@ class Tabs:
         self._recent: list[Page] = []  # most recently active last
         self._pending: dict[Request, float] = {}  # request -> time it began
         self._loads: dict[Page, Request] = {}  # page -> load of a document that has not answered yet
+        self._coming = False  # whether a new tab is about to be reported
         self._quiet_since = 0.0  # ms since 1970, end of the last request
         self._dialogs: Counter[str] = Counter()
         self._news = asyncio.Event()
@@ -240,10 +241,10 @@ class Tabs:
     # What happens by itself
 
     def _on_page(self, page: Page) -> None:
+        self._coming = False
         page.on("close", self._on_close)
         page.on("crash", self._on_crash)
         page.on("download", self._on_download)
-        page.on("websocket", self._on_socket)
         page.on("framenavigated", lambda frame: self._on_navigated(page) if frame == page.main_frame else None)
         self.pages.append(page)
         self.new_pages.add(page)
@@ -290,24 +291,19 @@ class Tabs:
         self._news.set()
 
     def _on_request(self, request: Request) -> None:
-        if request.resource_type in _ENDLESS:
-            return
-        self._pending[request] = time.monotonic()
         load = request.is_navigation_request()
+        if request.resource_type not in _ENDLESS:
+            self._pending[request] = time.monotonic()
         if load:
-            with contextlib.suppress(PlaywrightError):  # a pop-up's first load can come before its page
+            try:
                 load = request.frame.parent_frame is None
                 if load:
                     self._loads[request.frame.page] = request
-        self._note_blocked(request.url, load)
+            except PlaywrightError:
+                self._coming = True  # a pop-up's first load is reported before its page
+        if request.url.startswith("http") and self.refusal(request.url) and len(self.blocked) < 100:
+            self.blocked.append((request.url, load))
         self._news.set()
-
-    def _on_socket(self, socket: WebSocket) -> None:
-        self._note_blocked("http" + socket.url.removeprefix("ws"), False)
-
-    def _note_blocked(self, url: str, load: bool) -> None:
-        if url.startswith("http") and self.refusal(url) and len(self.blocked) < 100:
-            self.blocked.append((url, load))
 
     def _on_request_end(self, request: Request) -> None:
         if self._pending.pop(request, None) is not None:
@@ -318,7 +314,9 @@ class Tabs:
         self._news.set()
 
     def _on_request_failed(self, request: Request) -> None:
-        self.failed += [(page, load.url, request.failure or "") for page, load in self._loads.items() if load == request]
+        self.failed += [
+            (page, load.url, request.failure or "") for page, load in self._loads.items() if load == request
+        ]
         del self.failed[:-100]
         self._on_request_end(request)
 
@@ -342,9 +340,14 @@ class Tabs:
             BrowserError: the page crashed or does not answer.
         """
         flagged = since - 1
+        answered = False
+        documents = self.loads.total()
         self._quiet_since = max(self._quiet_since, since)
         end = time.monotonic() + self.limits.settle
         while (left := end - time.monotonic()) > 0:
+            if self._coming:
+                await self._wait(lambda: not self._coming, self.limits.navigation)
+                self._coming = False
             page = self.active
             if page in self._loads:
                 if not await self._wait(lambda page=page: page not in self._loads, self.limits.navigation):
@@ -353,20 +356,23 @@ class Tabs:
                 end = time.monotonic() + self.limits.settle
                 continue
             state = await self._quiet(page, since, flagged, left)
+            answered |= state is not None
             if state is None or page.is_closed() or page is not self.active:
                 await self._wait(lambda: False, 0.01)
                 continue
             if state["going"]:
                 flagged = state["now"]
-                await self._wait(lambda page=page: page in self._loads or page is not self.active, 0.3)
+                await self._wait(lambda page=page: self._coming or page in self._loads or page != self.active, 0.3)
                 continue
-            if page in self._loads:
+            if self._coming or page in self._loads:
                 continue
             if not state["settled"]:
                 return False
             if not self._young():
                 return True
             await self._wait(lambda: not self._young(), end - time.monotonic())
+        if not answered and documents == self.loads.total():
+            raise BrowserError("The page gave no answer, though nothing was loading.")
         return False
 
     async def _quiet(self, page: Page, since: float, flagged: float, left: float) -> dict[str, bool | float] | None:
@@ -408,16 +414,19 @@ class Tabs:
         try:
             return await self.answer(question, seconds)
         except PlaywrightError as error:
-            self.check()
-            if "crashed" in error.message:
-                raise BrowserError("A page crashed.") from None
+            self.check(error)
             return None
 
-    def check(self) -> None:
-        """Raise BrowserError if a page crashed or the browser is gone."""
-        if self.crashed:
+    def check(self, error: PlaywrightError | None = None) -> None:
+        """Raise BrowserError if a page crashed or the browser is gone.
+
+        Args:
+            error: what a call gave, to be looked at as well.
+        """
+        message = error.message if error else ""
+        if self.crashed or "crashed" in message:
             raise BrowserError("A page crashed.")
-        if not self.context.browser.is_connected():
+        if not self.context.browser.is_connected() or "Connection closed" in message:
             raise BrowserError("The browser was closed or crashed.")
 
     def _young(self) -> bool:
@@ -443,5 +452,7 @@ class Tabs:
     async def _stop(self, page: Page) -> None:
         load = self._loads.pop(page, None)
         if load is not None:
-            self.lines.append(f"{load.url[:200]} did not answer within {self.limits.navigation:g} s; loading was stopped.")
+            self.lines.append(
+                f"{load.url[:200]} did not answer within {self.limits.navigation:g} s; loading was stopped."
+            )
         await self.ask(page.evaluate("window.stop()"), self.limits.hang)

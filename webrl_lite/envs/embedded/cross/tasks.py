@@ -26,6 +26,7 @@ from webrl_lite.envs.embedded.shopping import questions
 from webrl_lite.envs.embedded.shopping_admin import oracles as office
 from webrl_lite.envs.embedded.shopping_admin import rows
 from webrl_lite.envs.embedded.site import money
+from webrl_lite.trajectory import JSON
 
 Values = wayfinder.Values
 
@@ -81,7 +82,7 @@ def customer_route(db: sqlite3.Connection) -> Iterator[Instance]:
             yield Instance(values, entities, final_page(f"__MAP__/directions?{ends}"), 3, START)
 
 
-def new_post(forum_id: int, title: str, body: str) -> dict[str, object]:
+def new_post(forum_id: int, title: str, body: str) -> dict[str, JSON]:
     """Return the row that a new submission of the usual account adds."""
     values = {"forum_id": forum_id, "author_id": forum.ME, "title": title, "url": "", "body": body}
     return {"table": "reddit_submission", "op": "insert", "values": values}

@@ -1,4 +1,4 @@
-"""The families of Forgeworks that ask for a change."""
+"""The instances of Forgeworks' families that ask for a change; wordings are in ``tasks``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Iterator
 from datetime import timedelta
 
-from webrl_lite.envs.embedded.families import Family, Instance, state
-from webrl_lite.envs.embedded.gitlab import oracles, words
+from webrl_lite.envs.embedded.families import Instance, state
+from webrl_lite.envs.embedded.gitlab import words
 from webrl_lite.envs.embedded.gitlab.access import INVITED_ROLES
 from webrl_lite.envs.embedded.gitlab.data import ACCOUNT, PASSWORD, slug
 from webrl_lite.envs.embedded.gitlab.facts import (
@@ -23,7 +23,6 @@ from webrl_lite.envs.embedded.gitlab.facts import (
 from webrl_lite.envs.embedded.site import TODAY
 from webrl_lite.trajectory import JSON
 
-SITE = ("gitlab",)
 EDITORS = ("Reporter", "Developer", "Maintainer", "Owner")
 """Roles that may change issues and add milestones."""
 MERGERS = ("Developer", "Maintainer", "Owner")
@@ -314,201 +313,3 @@ def describe(db: sqlite3.Connection) -> Iterator[Instance]:
                 page_text(f"__GITLAB__{place.url}", locator, text),
                 2,
             )
-
-
-FAMILIES = (
-    Family(
-        "gitlab.star",
-        SITE,
-        "change",
-        (
-            "Star the project {project}.",
-            "Give the project {project} a star.",
-            "Add {project} to my starred projects.",
-        ),
-        star,
-        oracles.star,
-    ),
-    Family(
-        "gitlab.follow",
-        SITE,
-        "change",
-        (
-            "Follow the user {person}.",
-            "I want to follow {person}. Do it for me.",
-            "Find {person} and follow this user.",
-        ),
-        follow,
-        oracles.follow,
-    ),
-    Family(
-        "gitlab.set_status",
-        SITE,
-        "change",
-        (
-            'Set my status to "{status}".',
-            'Change the status on my profile to "{status}".',
-            'My status shall be "{status}". Update my profile.',
-        ),
-        set_status,
-        oracles.set_status,
-    ),
-    Family(
-        "gitlab.new_project",
-        SITE,
-        "change",
-        (
-            'Create a new project named "{name}" with the visibility "{visibility}" and {readme}.',
-            'Make a project called "{name}". Its visibility is "{visibility}", and it starts {readme}.',
-            'Start the project "{name}" {readme}, visibility "{visibility}".',
-        ),
-        new_project,
-        oracles.new_project,
-    ),
-    Family(
-        "gitlab.sign_in_todo",
-        SITE,
-        "change",
-        (
-            'Sign in as {username} with the password {password} and mark the to-do "{title}" as done.',
-            "My session has expired. Sign in (user {username}, password {password}) and set my to-do "
-            '"{title}" to done.',
-            'Log in again as {username}, password {password}. Then mark "{title}" in my to-do list as done.',
-        ),
-        sign_in_todo,
-        oracles.sign_in_todo,
-    ),
-    Family(
-        "gitlab.new_issue",
-        SITE,
-        "change",
-        (
-            'Open a new issue "{title}" in {project}, assign it to {person} and give it the label "{label}".',
-            'Create an issue in {project}: title "{title}", assignee {person}, label "{label}".',
-            'In {project}, report "{title}" as a new issue with the label "{label}", assigned to {person}.',
-        ),
-        new_issue,
-        oracles.new_issue,
-    ),
-    Family(
-        "gitlab.close_issue",
-        SITE,
-        "change",
-        (
-            'Close the issue "{issue}" of {project}.',
-            'The issue "{issue}" in {project} is solved. Close it.',
-            'In the project {project}, close "{issue}".',
-        ),
-        close_issue,
-        oracles.close_issue,
-    ),
-    Family(
-        "gitlab.add_label",
-        SITE,
-        "change",
-        (
-            'Add the label "{label}" to the issue "{issue}" of {project}.',
-            'Give the issue "{issue}" in {project} the label "{label}" as well.',
-            'In {project}, label the issue "{issue}" as "{label}", and leave its other labels as they are.',
-        ),
-        add_label,
-        oracles.add_label,
-    ),
-    Family(
-        "gitlab.new_milestone",
-        SITE,
-        "change",
-        (
-            'Create the milestone "{title}" in {project} with the due date {due}.',
-            'Add a milestone to {project}: title "{title}", due on {due}, no start date.',
-            'In {project}, we need a new milestone "{title}" that is due on {due}.',
-        ),
-        new_milestone,
-        oracles.new_milestone,
-    ),
-    Family(
-        "gitlab.comment_merge",
-        SITE,
-        "change",
-        (
-            'Comment "{comment}" on the merge request "{merge}" of {project}.',
-            'Write "{comment}" as a comment on "{merge}", a merge request of {project}.',
-            'In {project}, open the merge request "{merge}" and leave the comment "{comment}"',
-        ),
-        comment_merge,
-        oracles.comment_merge,
-    ),
-    Family(
-        "gitlab.merge",
-        SITE,
-        "change",
-        (
-            'Merge the merge request "{merge}" of {project}.',
-            'Accept "{merge}" in {project}: merge it.',
-            'In {project}, the merge request "{merge}" is ready. Merge it now.',
-        ),
-        merge,
-        oracles.merge,
-    ),
-    Family(
-        "gitlab.assign_reviewer",
-        SITE,
-        "change",
-        (
-            'Make {person} the reviewer of the merge request "{merge}" in {project}.',
-            'Ask {person} to review "{merge}" in {project}: set the reviewer.',
-            'In {project}, the reviewer of the merge request "{merge}" shall be {person}.',
-        ),
-        assign_reviewer,
-        oracles.assign_reviewer,
-        held_out=True,
-    ),
-    Family(
-        "gitlab.invite",
-        SITE,
-        "change",
-        (
-            "Invite {person} (user name {username}) to {project} as {role}.",
-            "Add the user {username}, {person}, to the project {project} with the role {role}.",
-            "{person} ({username}) shall become a {role} of {project}. Invite this user.",
-        ),
-        invite,
-        oracles.invite,
-    ),
-    Family(
-        "gitlab.change_role",
-        SITE,
-        "change",
-        (
-            "Change the role of {person} in {project} to {role}.",
-            "{person} is a member of {project}. Make the role {role}.",
-            "In {project}, give {person} the role {role}.",
-        ),
-        change_role,
-        oracles.change_role,
-    ),
-    Family(
-        "gitlab.remove_member",
-        SITE,
-        "change",
-        (
-            "Remove {person} from the project {project}.",
-            "{person} has left the team of {project}. Remove this member.",
-            "In {project}, take {person} off the list of members.",
-        ),
-        remove_member,
-        oracles.remove_member,
-    ),
-    Family(
-        "gitlab.describe",
-        SITE,
-        "change",
-        (
-            'Change the description of {project} to "{text}".',
-            'The description of the project {project} shall be "{text}".',
-            'Replace the description of {project} by "{text}".',
-        ),
-        describe,
-        oracles.describe,
-    ),
-)

@@ -1,6 +1,426 @@
-"""The families of tasks on Forgeworks."""
+"""The families of tasks on Forgeworks: wordings, and where their instances and oracles are."""
 
-from webrl_lite.envs.embedded.gitlab import changes, questions
+from webrl_lite.envs.embedded.families import Family
+from webrl_lite.envs.embedded.gitlab import changes, oracles, questions
 
-FAMILIES = [*questions.FAMILIES, *changes.FAMILIES]
+SITE = ("gitlab",)
+
+FAMILIES = [
+    # Questions and pages
+    Family(
+        "gitlab.stars",
+        SITE,
+        "retrieve",
+        (
+            "How many stars does the project {project} have?",
+            "Tell me the number of stars of {project}.",
+            "Look up the project {project}. How often was it starred?",
+        ),
+        questions.stars,
+        oracles.stars,
+    ),
+    Family(
+        "gitlab.clone_address",
+        SITE,
+        "retrieve",
+        (
+            "What is the address for cloning {project} with {protocol}?",
+            "I want to clone {project} with {protocol}. Give me the address.",
+            "Find the {protocol} clone address of the project {project}.",
+        ),
+        questions.clone_address,
+        oracles.clone_address,
+    ),
+    Family(
+        "gitlab.setting",
+        SITE,
+        "retrieve",
+        (
+            "Which {key} is set in the file settings.cfg of {project}?",
+            "What value does {key} have in settings.cfg of the project {project}?",
+            "Look into settings.cfg of {project} and tell me the {key}.",
+        ),
+        questions.setting,
+        oracles.setting,
+    ),
+    Family(
+        "gitlab.issue_author",
+        SITE,
+        "retrieve",
+        (
+            'Who opened the issue "{issue}"?',
+            'Tell me the name of the person who opened the issue "{issue}".',
+            'Find the issue "{issue}" and name its author.',
+        ),
+        questions.issue_author,
+        oracles.issue_author,
+    ),
+    Family(
+        "gitlab.issue_assignee",
+        SITE,
+        "retrieve",
+        (
+            'Who is assigned to the issue "{issue}" of {project}?',
+            'Which person has to work on the issue "{issue}" in {project}?',
+            'Tell me the assignee of "{issue}" in the project {project}.',
+        ),
+        questions.issue_assignee,
+        oracles.issue_assignee,
+        held_out=True,
+    ),
+    Family(
+        "gitlab.source_branch",
+        SITE,
+        "retrieve",
+        (
+            'What is the source branch of the merge request "{merge}" in {project}?',
+            'Which branch would the merge request "{merge}" of {project} merge?',
+            'In {project}, look at the merge request "{merge}". From which branch does it come?',
+        ),
+        questions.source_branch,
+        oracles.source_branch,
+    ),
+    Family(
+        "gitlab.label_count",
+        SITE,
+        "retrieve",
+        (
+            'How many open issues of {project} have the label "{label}"?',
+            'Count the open issues with the label "{label}" in {project}.',
+            'Tell me the number of open "{label}" issues in the project {project}.',
+        ),
+        questions.label_count,
+        oracles.label_count,
+    ),
+    Family(
+        "gitlab.commits_by",
+        SITE,
+        "retrieve",
+        (
+            "How many commits did {person} make in {project}?",
+            "Count the commits by {person} in the project {project}.",
+            "In {project}, what is the number of commits by {person}?",
+        ),
+        questions.commits_by,
+        oracles.commit_count,
+    ),
+    Family(
+        "gitlab.commits_between",
+        SITE,
+        "retrieve",
+        (
+            "How many commits did {person} make in {project} from {since} until {until}?",
+            "Count the commits by {person} in {project} since {since} and until {until}.",
+            "In the time from {since} until {until}, how many commits of {project} are by {person}?",
+        ),
+        questions.commits_between,
+        oracles.commit_count,
+    ),
+    Family(
+        "gitlab.top_contributor",
+        SITE,
+        "retrieve",
+        (
+            "Who has made the most commits in {project}?",
+            "Name the top contributor of the project {project}.",
+            "Which contributor of {project} has the most commits?",
+        ),
+        questions.top_contributor,
+        oracles.top_contributor,
+    ),
+    Family(
+        "gitlab.feed_key",
+        SITE,
+        "retrieve",
+        (
+            "What is my feed key for {project}?",
+            "I need the feed key of the project {project}.",
+            "Look up the feed key with which my news reader can follow {project}.",
+        ),
+        questions.feed_key,
+        oracles.feed_key,
+    ),
+    Family(
+        "gitlab.milestone_due",
+        SITE,
+        "retrieve",
+        (
+            'When is the milestone "{milestone}" of {project} due?',
+            'What is the due date of the milestone "{milestone}" in {project}?',
+            'Until which day shall {project} reach the milestone "{milestone}"?',
+        ),
+        questions.milestone_due,
+        oracles.milestone_due,
+    ),
+    Family(
+        "gitlab.open_file",
+        SITE,
+        "navigate",
+        (
+            "Open the file {file} of {project}.",
+            "Show me {file} in the project {project}.",
+            "Go to the page of the file {file} in {project}.",
+        ),
+        questions.open_file,
+        oracles.open_file,
+    ),
+    Family(
+        "gitlab.open_todo",
+        SITE,
+        "navigate",
+        (
+            'Open the {kind} of my to-do "{title}".',
+            'My to-do list has the {kind} "{title}". Go to its page.',
+            'Show me the {kind} "{title}" from my to-do list.',
+        ),
+        questions.open_todo,
+        oracles.open_todo,
+    ),
+    Family(
+        "gitlab.assigned_issues",
+        SITE,
+        "navigate",
+        (
+            "Show the open issues of {project} that are assigned to {person}.",
+            "List the open issues assigned to {person} in {project}.",
+            "In {project}, filter the open issues so that only those assigned to {person} are left.",
+        ),
+        questions.assigned_issues,
+        oracles.assigned_issues,
+    ),
+    Family(
+        "gitlab.filtered_issues",
+        SITE,
+        "navigate",
+        (
+            'List the open issues of {project} with the label "{label}" that are assigned to {person}, '
+            'sorted by "{order}".',
+            'Sort the issues of {project} by "{order}" and show only open ones with the label "{label}" '
+            "and the assignee {person}.",
+            'Show the open "{label}" issues in {project} assigned to {person}, in the order "{order}".',
+        ),
+        questions.filtered_issues,
+        oracles.filtered_issues,
+    ),
+    Family(
+        "gitlab.closed_issues",
+        SITE,
+        "navigate",
+        (
+            'Show the closed issues of {project} with the label "{label}".',
+            'List all issues labelled "{label}" that are closed in {project}.',
+            'In {project}, which closed issues have the label "{label}"? Show me the list.',
+        ),
+        questions.closed_issues,
+        oracles.closed_issues,
+    ),
+    Family(
+        "gitlab.review_request",
+        SITE,
+        "navigate",
+        (
+            "Open the merge request by {person} in {project} that waits for my review.",
+            "{person} has asked me to review an open merge request in {project}. Go to it.",
+            "In {project}, open my review request for the merge request by {person}.",
+        ),
+        questions.review_request,
+        oracles.review_request,
+        held_out=True,
+    ),
+    # Changes
+    Family(
+        "gitlab.star",
+        SITE,
+        "change",
+        (
+            "Star the project {project}.",
+            "Give the project {project} a star.",
+            "Add {project} to my starred projects.",
+        ),
+        changes.star,
+        oracles.star,
+    ),
+    Family(
+        "gitlab.follow",
+        SITE,
+        "change",
+        (
+            "Follow the user {person}.",
+            "I want to follow {person}. Do it for me.",
+            "Find {person} and follow this user.",
+        ),
+        changes.follow,
+        oracles.follow,
+    ),
+    Family(
+        "gitlab.set_status",
+        SITE,
+        "change",
+        (
+            'Set my status to "{status}".',
+            'Change the status on my profile to "{status}".',
+            'My status shall be "{status}". Update my profile.',
+        ),
+        changes.set_status,
+        oracles.set_status,
+    ),
+    Family(
+        "gitlab.new_project",
+        SITE,
+        "change",
+        (
+            'Create a new project named "{name}" with the visibility "{visibility}" and {readme}.',
+            'Make a project called "{name}". Its visibility is "{visibility}", and it starts {readme}.',
+            'Start the project "{name}" {readme}, visibility "{visibility}".',
+        ),
+        changes.new_project,
+        oracles.new_project,
+    ),
+    Family(
+        "gitlab.sign_in_todo",
+        SITE,
+        "change",
+        (
+            'Sign in as {username} with the password {password} and mark the to-do "{title}" as done.',
+            "My session has expired. Sign in (user {username}, password {password}) and set my to-do "
+            '"{title}" to done.',
+            'Log in again as {username}, password {password}. Then mark "{title}" in my to-do list as done.',
+        ),
+        changes.sign_in_todo,
+        oracles.sign_in_todo,
+    ),
+    Family(
+        "gitlab.new_issue",
+        SITE,
+        "change",
+        (
+            'Open a new issue "{title}" in {project}, assign it to {person} and give it the label "{label}".',
+            'Create an issue in {project}: title "{title}", assignee {person}, label "{label}".',
+            'In {project}, report "{title}" as a new issue with the label "{label}", assigned to {person}.',
+        ),
+        changes.new_issue,
+        oracles.new_issue,
+    ),
+    Family(
+        "gitlab.close_issue",
+        SITE,
+        "change",
+        (
+            'Close the issue "{issue}" of {project}.',
+            'The issue "{issue}" in {project} is solved. Close it.',
+            'In the project {project}, close "{issue}".',
+        ),
+        changes.close_issue,
+        oracles.close_issue,
+    ),
+    Family(
+        "gitlab.add_label",
+        SITE,
+        "change",
+        (
+            'Add the label "{label}" to the issue "{issue}" of {project}.',
+            'Give the issue "{issue}" in {project} the label "{label}" as well.',
+            'In {project}, label the issue "{issue}" as "{label}", and leave its other labels as they are.',
+        ),
+        changes.add_label,
+        oracles.add_label,
+    ),
+    Family(
+        "gitlab.new_milestone",
+        SITE,
+        "change",
+        (
+            'Create the milestone "{title}" in {project} with the due date {due}.',
+            'Add a milestone to {project}: title "{title}", due on {due}, no start date.',
+            'In {project}, we need a new milestone "{title}" that is due on {due}.',
+        ),
+        changes.new_milestone,
+        oracles.new_milestone,
+    ),
+    Family(
+        "gitlab.comment_merge",
+        SITE,
+        "change",
+        (
+            'Comment "{comment}" on the merge request "{merge}" of {project}.',
+            'Write "{comment}" as a comment on "{merge}", a merge request of {project}.',
+            'In {project}, open the merge request "{merge}" and leave the comment "{comment}"',
+        ),
+        changes.comment_merge,
+        oracles.comment_merge,
+    ),
+    Family(
+        "gitlab.merge",
+        SITE,
+        "change",
+        (
+            'Merge the merge request "{merge}" of {project}.',
+            'Accept "{merge}" in {project}: merge it.',
+            'In {project}, the merge request "{merge}" is ready. Merge it now.',
+        ),
+        changes.merge,
+        oracles.merge,
+    ),
+    Family(
+        "gitlab.assign_reviewer",
+        SITE,
+        "change",
+        (
+            'Make {person} the reviewer of the merge request "{merge}" in {project}.',
+            'Ask {person} to review "{merge}" in {project}: set the reviewer.',
+            'In {project}, the reviewer of the merge request "{merge}" shall be {person}.',
+        ),
+        changes.assign_reviewer,
+        oracles.assign_reviewer,
+        held_out=True,
+    ),
+    Family(
+        "gitlab.invite",
+        SITE,
+        "change",
+        (
+            "Invite {person} (user name {username}) to {project} as {role}.",
+            "Add the user {username}, {person}, to the project {project} with the role {role}.",
+            "{person} ({username}) shall become a {role} of {project}. Invite this user.",
+        ),
+        changes.invite,
+        oracles.invite,
+    ),
+    Family(
+        "gitlab.change_role",
+        SITE,
+        "change",
+        (
+            "Change the role of {person} in {project} to {role}.",
+            "{person} is a member of {project}. Make the role {role}.",
+            "In {project}, give {person} the role {role}.",
+        ),
+        changes.change_role,
+        oracles.change_role,
+    ),
+    Family(
+        "gitlab.remove_member",
+        SITE,
+        "change",
+        (
+            "Remove {person} from the project {project}.",
+            "{person} has left the team of {project}. Remove this member.",
+            "In {project}, take {person} off the list of members.",
+        ),
+        changes.remove_member,
+        oracles.remove_member,
+    ),
+    Family(
+        "gitlab.describe",
+        SITE,
+        "change",
+        (
+            'Change the description of {project} to "{text}".',
+            'The description of the project {project} shall be "{text}".',
+            'Replace the description of {project} by "{text}".',
+        ),
+        changes.describe,
+        oracles.describe,
+    ),
+]
 """All families of the site."""

@@ -229,9 +229,7 @@ def _places(db: sqlite3.Connection, rng: random.Random, numbers: Iterator[int]) 
         )
 
 
-def _slots(
-    db: sqlite3.Connection, rng: random.Random, town: str
-) -> list[tuple[int, int, int, int, float, float]]:
+def _slots(db: sqlite3.Connection, rng: random.Random, town: str) -> list[tuple[int, int, int, int, float, float]]:
     """List a town's building sites, shuffled: town, street, distance from the centre, side, x, y."""
     x, y, town_id = db.execute("SELECT x, y, town_id FROM map_spot WHERE name = ?", (town,)).fetchone()
     found = []

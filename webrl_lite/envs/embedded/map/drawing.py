@@ -106,9 +106,7 @@ class View:
 
     def at(self, x: float, y: float) -> Point:
         """Return where a point given in kilometres lies on the tile."""
-        return round(WIDTH / 2 + (x - self.x) * self.scale, 1), round(
-            HEIGHT / 2 - (y - self.y) * self.scale, 1
-        )
+        return round(WIDTH / 2 + (x - self.x) * self.scale, 1), round(HEIGHT / 2 - (y - self.y) * self.scale, 1)
 
 
 REGION = View("/tiles/region.svg", 50, 50, 10)
@@ -119,9 +117,7 @@ def town_view(spot: sqlite3.Row) -> View:
     return View(f"/tiles/town-{spot['id']}.svg", spot["x"], spot["y"], 190)
 
 
-def overlay(
-    view: View, markers: Iterable[tuple[float, float, str]] = (), lines: Sequence[str] = ()
-) -> Markup:
+def overlay(view: View, markers: Iterable[tuple[float, float, str]] = (), lines: Sequence[str] = ()) -> Markup:
     """Draw the layer over a tile.
 
     Args:
@@ -198,26 +194,23 @@ def town_tile(
     parts.append(f'<g fill="none" stroke="#fff" stroke-width="8">{rings}</g>')
     parts += _roads(view, roads, 3.2)
     spokes = "".join(
-        straight(view, (view.x, view.y), (view.x + s["east"] * reach, view.y + s["north"] * reach))
-        for s in streets
+        straight(view, (view.x, view.y), (view.x + s["east"] * reach, view.y + s["north"] * reach)) for s in streets
     )
     for colour, width in (("#b5afa5", 18), ("#fff", 14)):
         line = f'stroke="{colour}" stroke-width="{width}" stroke-linecap="round"'
         parts.append(f'<path fill="none" {line} d="{spokes}"/>')
     parts += [_street_name(view, street, reach) for street in streets]
+    for park in (place for place in places if place["kind"] == "park"):
+        px, py = view.at(park["x"], park["y"])
+        parts.append(f'<polygon fill="#bfe3b4" points="{_blob(px, py, 46, 34, park["id"])}"/>')
     taken: list[tuple[float, float, float]] = []
     for place in places:
         px, py = view.at(place["x"], place["y"])
         colour = COLOURS[place["kind"]]
-        if place["kind"] == "park":
-            parts.append(f'<polygon fill="#bfe3b4" points="{_blob(px, py, 46, 34, place["id"])}"/>')
-        parts.append(
-            f'<rect x="{px - 7}" y="{py - 7}" width="14" height="14" rx="3" fill="{colour}" stroke="#fff"/>'
-        )
+        parts.append(f'<rect x="{px - 7}" y="{py - 7}" width="14" height="14" rx="3" fill="{colour}" stroke="#fff"/>')
         half = len(place["name"]) * 4.3
         if all(
-            abs(py - other_y) > 19 or abs(px - other_x) > half + other_half
-            for other_x, other_y, other_half in taken
+            abs(py - other_y) > 19 or abs(px - other_x) > half + other_half for other_x, other_y, other_half in taken
         ):
             taken.append((px, py, half))
             parts.append(_label(px, py + 22, place["name"], 15, colour))
@@ -256,9 +249,7 @@ def _roads(view: View, roads: Sequence[sqlite3.Row], widen: float) -> list[str]:
         lines = "".join(road_line(view, road) for road in roads if road["kind"] == kind)
         dash = ' stroke-dasharray="7 4"' if kind == "path" else ' stroke-linecap="round"'
         for stroke, thick in ((edge, edge_width), (colour, width)):
-            parts.append(
-                f'<path fill="none" stroke="{stroke}" stroke-width="{thick * widen:.1f}"{dash} d="{lines}"/>'
-            )
+            parts.append(f'<path fill="none" stroke="{stroke}" stroke-width="{thick * widen:.1f}"{dash} d="{lines}"/>')
     return parts
 
 
@@ -274,9 +265,7 @@ def _shields(roads: Sequence[sqlite3.Row]) -> list[str]:
             number = road["name"].removeprefix("Route ")
             box = f'x="{x - 15}" y="{y - 10}" width="30" height="20" rx="4"'
             parts.append(f'<rect {box} fill="{colours[road["kind"]]}" stroke="#fff" stroke-width="2"/>')
-            parts.append(
-                f'<text x="{x}" y="{y + 5}" font-size="14" text-anchor="middle" fill="#fff">{number}</text>'
-            )
+            parts.append(f'<text x="{x}" y="{y + 5}" font-size="14" text-anchor="middle" fill="#fff">{number}</text>')
     return parts
 
 
@@ -298,9 +287,7 @@ def _blob(x: float, y: float, half_x: float, half_y: float, turn: int) -> str:
     for step in range(40):
         angle = step * math.pi / 20
         uneven = 1 + 0.1 * math.sin(3 * angle + turn) + 0.06 * math.sin(5 * angle + 2 * turn)
-        points.append(
-            f"{x + half_x * uneven * math.cos(angle):.1f},{y + half_y * uneven * math.sin(angle):.1f}"
-        )
+        points.append(f"{x + half_x * uneven * math.cos(angle):.1f},{y + half_y * uneven * math.sin(angle):.1f}")
     return " ".join(points)
 
 
@@ -318,9 +305,7 @@ def _houses(view: View, street: sqlite3.Row, reach: float) -> str:
     for step in range(4, int(reach * 20)):
         for side in (-34, 14):
             if (step * 7 + side + len(street["name"])) % 5:  # a gap now and then
-                houses.append(
-                    f"M{step * view.scale / 20:.0f},{side}h{view.scale / 29:.1f}v20h-{view.scale / 29:.1f}z"
-                )
+                houses.append(f"M{step * view.scale / 20:.0f},{side}h{view.scale / 29:.1f}v20h-{view.scale / 29:.1f}z")
     return f'<path fill="#d2c6bb" transform="translate({x} {y}) rotate({angle:.1f})" d="{"".join(houses)}"/>'
 
 

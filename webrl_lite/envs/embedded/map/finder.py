@@ -129,9 +129,7 @@ def near(place: sqlite3.Row, kind: str = "") -> list[tuple[sqlite3.Row, str]]:
     return [(row, metres_text(km)) for km, row in by_distance(place, rows, kind)]
 
 
-def by_distance(
-    place: sqlite3.Row, rows: Iterable[sqlite3.Row], kind: str = ""
-) -> list[tuple[float, sqlite3.Row]]:
+def by_distance(place: sqlite3.Row, rows: Iterable[sqlite3.Row], kind: str = "") -> list[tuple[float, sqlite3.Row]]:
     """Return the other places of a type among rows, with their distance as the crow flies, nearest first."""
     here = (place["x"], place["y"])
     found = [

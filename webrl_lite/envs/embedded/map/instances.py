@@ -18,6 +18,7 @@ from webrl_lite.envs.embedded.map.data import LISTS, REMARKS
 from webrl_lite.envs.embedded.map.oracles import OPTIONS
 from webrl_lite.envs.embedded.map.pages import WITHOUT_SITE
 from webrl_lite.envs.embedded.names import FIRST_NAMES, LAST_NAMES
+from webrl_lite.trajectory import JSON
 
 WAYS = tuple(OPTIONS)
 MODES = {"by car": "car", "by bicycle": "bicycle", "on foot": "foot"}
@@ -158,9 +159,7 @@ def travel_time(db: sqlite3.Connection) -> Iterator[Instance]:
         way = WAYS[index % 3]
         route = routing.find_route(graph, finder.place_stop(start), finder.place_stop(goal), MODES[way])
         values = {"start": start["name"], "goal": goal["name"], "way": way}
-        yield Instance(
-            values, (place_name(start), place_name(goal)), answer(routing.time_text(route.tenths)), 3
-        )
+        yield Instance(values, (place_name(start), place_name(goal)), answer(routing.time_text(route.tenths)), 3)
 
 
 def travel_distance(db: sqlite3.Connection) -> Iterator[Instance]:
@@ -184,9 +183,7 @@ def compare_ways(db: sqlite3.Connection) -> Iterator[Instance]:
             if goal["id"] == start["id"]:
                 continue
             ways = (WAYS[index % 3], WAYS[(index + 1) % 3])
-            routes = [
-                routing.find_route(graph, town_stop(start), town_stop(goal), MODES[way]) for way in ways
-            ]
+            routes = [routing.find_route(graph, town_stop(start), town_stop(goal), MODES[way]) for way in ways]
             times = [routing.time_text(route.tenths) for route in routes]
             values = {"start": start["name"], "goal": goal["name"], "way": ways[0], "other": ways[1]}
             yield Instance(values, (f"town:{start['name']}", f"town:{goal['name']}"), answer(*times), 4)
@@ -244,9 +241,7 @@ def count(db: sqlite3.Connection) -> Iterator[Instance]:
     """How many places of a type a town has."""
     for town, kind, found in by_kind(db):
         if kind in COUNTED and len(found) > 1:
-            yield Instance(
-                {"town": town, "kinds": kinds(kind)}, (f"town:{town}",), answer(str(len(found))), 2
-            )
+            yield Instance({"town": town, "kinds": kinds(kind)}, (f"town:{town}",), answer(str(len(found))), 2)
 
 
 def accessible(db: sqlite3.Connection) -> Iterator[Instance]:
@@ -327,7 +322,7 @@ def remove_saved(db: sqlite3.Connection) -> Iterator[Instance]:
             yield Instance({"place": place["name"]}, (place_name(place),), state(row), 1)
 
 
-def new_note(place: sqlite3.Row, author: str, body: str) -> dict[str, object]:
+def new_note(place: sqlite3.Row, author: str, body: str) -> dict[str, JSON]:
     """Return the row that a note about a place adds."""
     values = {"place_id": place["id"], "author": author, "body": body, "status": "open"}
     return {"table": "map_note", "op": "insert", "values": values}

@@ -65,9 +65,7 @@ ROADS = (
     _road("M1", "motorway", "Alderbrook, Hay Corner, Elm Cross, Ash Gate, Rose Corner, Dunmere"),
     _road("M2", "motorway", "Northam, Crow Cross, Carrow Hill, Ash Gate, Gildersea, Barn Gate, Kettleby"),
     _road("M3", "motorway", "Eastwick, Plum Cross, Larkhaven, Marsh Bridge, Moss Landing"),
-    _road(
-        "Route 1", "main", "Alderbrook, Sand Point, Brindle Bay, Gull Point, Northam, Hill Gate, Fern Cross"
-    ),
+    _road("Route 1", "main", "Alderbrook, Sand Point, Brindle Bay, Gull Point, Northam, Hill Gate, Fern Cross"),
     _road(
         "Route 1",
         "main",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from flask import Response, abort, flash, redirect, render_template, request
+
 from webrl_lite.envs.embedded.map import drawing, finder, routing
 from webrl_lite.envs.embedded.map.data import LISTS, STREET_HM
 from webrl_lite.envs.embedded.map.network import MODES, SPEEDS
@@ -235,9 +236,7 @@ def directions() -> Response | str:
     if moved:
         return moved
     errors = [f"No place is called {text}." for end, text in texts.items() if text and not found[end]]
-    guesses = {
-        end: [stop.label for stop in stops[:GUESSES]] for end, stops in found.items() if len(stops) > 1
-    }
+    guesses = {end: [stop.label for stop in stops[:GUESSES]] for end, stops in found.items() if len(stops) > 1}
     route, canvas = None, Canvas()
     if not errors and not guesses and all(texts.values()):
         (start,), (goal,) = found["from"], found["to"]
@@ -305,9 +304,7 @@ def save() -> Response:
         flash("Choose a list.", "error")
     else:
         if old is None:
-            write(
-                "INSERT INTO map_favorite (place_id, list, created_at) VALUES (?, ?, ?)", row["id"], name, NOW
-            )
+            write("INSERT INTO map_favorite (place_id, list, created_at) VALUES (?, ?, ?)", row["id"], name, NOW)
         elif old["list"] != name:
             write("UPDATE map_favorite SET list = ? WHERE id = ?", name, old["id"])
         flash(f"{row['name']} is now in {name}.", "success")
@@ -362,9 +359,7 @@ def add_note(shape: str, place_id: int) -> Response | str:
             )
             flash("Your note was added.", "success")
             return redirect(finder.place_path(row))
-    return render_template(
-        "note.html", place=row, author=author, body=body, errors=errors, canvas=place_canvas(row)
-    )
+    return render_template("note.html", place=row, author=author, body=body, errors=errors, canvas=place_canvas(row))
 
 
 @app.post("/note/<int:note_id>/resolve")

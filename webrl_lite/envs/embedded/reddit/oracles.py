@@ -181,7 +181,7 @@ def handbook_fact(page: Page, values: Values) -> Moves[str]:
 def user_email(page: Page, values: Values) -> Moves[str]:
     """Look at the profile, which shows no e-mail address."""
     page = yield from open_user(page, values["user"])
-    if "@" in page.text.replace("@ /", ""):
+    if any("@" in line for line in page.lines[1:]):  # the first line is the observation's own
         raise OracleLost("the profile shows an address")
     return "N/A"
 

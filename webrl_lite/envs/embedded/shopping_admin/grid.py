@@ -78,10 +78,8 @@ def show(grid: Grid) -> Response | str:
         return redirect(with_query(**{name: kept.get(name) for name in given}))
     form = Form(kept)
     conditions, values, active = _conditions(grid, form)
-    rows = []
-    if not form.errors:
-        where = " AND ".join(conditions) or "1"
-        rows = query(f"SELECT * FROM ({grid.source}) WHERE {where} ORDER BY {_order(grid, kept)}", *values)
+    where = " AND ".join(conditions) or "1"
+    rows = query(f"SELECT * FROM ({grid.source}) WHERE {where} ORDER BY {_order(grid, kept)}", *values)
     size = int(kept["limit"]) if kept.get("limit") in map(str, PAGE_SIZES) else PAGE_SIZES[0]
     return render_template(
         "grid.html",
