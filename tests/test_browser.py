@@ -18,7 +18,7 @@ import psutil
 import pytest
 from local_site import LocalSite, Page
 
-from webrl_lite import browser as module
+from webrl_lite import chromium as module
 from webrl_lite.actions import Action
 from webrl_lite.browser import Browser, BrowserError, Session, find_chromium, install
 from webrl_lite.tabs import Limits
@@ -173,6 +173,8 @@ def test_the_command_line_finds_and_explains() -> None:
 # The network gate: each way out of ENVIRONMENT 9.2
 
 
+ADD = "document.head.innerHTML += "
+NEW = "document.body.append(Object.assign(document.createElement"
 WAYS = {
     "link": "<a href={far}>Go</a>",
     "link in a new tab": "<a href={far} target=_blank>Go</a>",
@@ -191,12 +193,14 @@ WAYS = {
     "event source": "<button onclick=\"new EventSource('{far}')\">Go</button>",
     "form": "<form method=post action={far}><input name=secret value=1><button>Go</button></form>",
     "form in a new tab": "<form action={far} target=_blank><button>Go</button></form>",
-    "frame": "<button onclick=\"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{far}'}}))\">Go</button>",
+    "frame": f"<button onclick=\"{NEW}('iframe'), {{{{src: '{{far}}'}}}}))\">Go</button>",
     "image": "<button onclick=\"new Image().src = '{far}'\">Go</button>",
-    "script": "<button onclick=\"document.head.append(Object.assign(document.createElement('script'), {{src: '{far}'}}))\">Go</button>",
-    "stylesheet": "<button onclick=\"document.head.innerHTML += '<link rel=stylesheet href={far}>'\">Go</button>",
-    "prefetch": "<button onclick=\"document.head.innerHTML += '<link rel=prefetch href={far}><link rel=preload as=image href={far}>'\">Go</button>",
-    "meta refresh": "<button onclick=\"document.head.innerHTML += '<meta http-equiv=refresh content=0;url={far}>'\">Go</button>",
+    "script": f"<button onclick=\"{NEW}('script'), {{{{src: '{{far}}'}}}}))\">Go</button>",
+    "stylesheet": f"<button onclick=\"{ADD}'<link rel=stylesheet href={{far}}>'\">Go</button>",
+    "prefetch": f"<button onclick=\"{ADD}'<link rel=prefetch href={{far}}>'\">Go</button>",
+    "preload": f"<button onclick=\"{ADD}'<link rel=preload as=image href={{far}}>'\">Go</button>",
+    "preconnect": f"<button onclick=\"{ADD}'<link rel=preconnect href={{far}}>'\">Go</button>",
+    "meta refresh": f"<button onclick=\"{ADD}'<meta http-equiv=refresh content=0;url={{far}}>'\">Go</button>",
     "ping": "<a href='#' ping={far}>Go</a>",
     "other name": "<a href={far_name}>Go</a>",
     "userinfo": "<a href={far_user}>Go</a>",
@@ -205,7 +209,7 @@ WAYS = {
     "other loopback": "<a href={far_loop}>Go</a>",
     "IPv6": "<a href={far_six}>Go</a>",
 }  # fmt: skip
-SILENT = {"ping", "beacon", "stylesheet", "prefetch"}  # the page itself is not told either
+SILENT = {"ping", "beacon", "stylesheet", "prefetch", "preload", "preconnect"}  # the page itself is not told either
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -923,7 +923,9 @@ def test_no_budget_is_exceeded_and_none_is_too_small(budget: int, mode: str, ski
     assert seen.tokens == count_tokens_default(seen.text)
     assert (seen.skipped, seen.total) == (max(0, min(skip, 39)), 40)
     assert seen.skipped + seen.shown + seen.cut == 40
-    assert budget < 100 or seen.shown > 0
+    if budget >= 100:
+        assert seen.shown > 0
+        assert seen.text.endswith("Scroll Down shows them") == (seen.cut > 0)
     assert len(seen.elements) <= seen.shown
 
 
@@ -958,6 +960,7 @@ def test_a_counter_that_is_dearer_over_lines_than_line_by_line_is_obeyed():
     dear = lambda text: count_tokens_default(text) + 5 * text.count("\n")  # noqa: E731
     seen = render(_screen(20), budget=150, count_tokens=dear)
     assert dear(seen.text) <= 150 and seen.shown > 0
+    assert seen.text.endswith(f"~ cut: {seen.cut} more items on this screen; Scroll Down shows them")
 
 
 def test_a_large_page_is_read_in_time(reader: Reader):

@@ -2,7 +2,7 @@
 
 Reads an ``Action`` and the ``Observation`` it refers to, and acts on the *live* element behind the id; every action
 finds its element in the same way, through ``Element.handle``. What the agent got wrong (unknown id, covered button,
-no such option) is raised as ``Refusal`` and becomes the error line of the next observation.
+no such option) is raised as ``ActionError`` and becomes the error line of the next observation.
 
 Choices that are written down here because several would do:
 
@@ -23,22 +23,19 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
-from typing import Protocol
+from typing import TypedDict, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from playwright.async_api import ElementHandle, Page
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from webrl_lite.actions import Action
-from webrl_lite.observation import Observation
+from webrl_lite.actions import Action, ActionError
+from webrl_lite.inputs import iso_value, key_name
+from webrl_lite.observation import Element, Observation
 from webrl_lite.tabs import Limits, Tabs
 
-
-class Refusal(Exception):
-    """An action that could not be done. ``str()`` is one line for the agent."""
-
+T = TypeVar("T")
 
 FIND_CONTROL_JS = """
 function control(el) {
@@ -74,7 +71,7 @@ INSPECT_JS = (
     if (!r || !inside(r) || r.width < 1 || r.height < 1) return null;
     const x = r.left + r.width / 2, y = r.top + r.height / 2;
     let hit = document.elementFromPoint(x, y);
-    for (let deeper; hit?.shadowRoot && (deeper = hit.shadowRoot.elementFromPoint(x, y)) && deeper !== hit;) hit = deeper;
+    for (let in_; hit?.shadowRoot && (in_ = hit.shadowRoot.elementFromPoint(x, y)) && in_ !== hit;) hit = in_;
     for (; hit; hit = hit.assignedSlot || hit.parentElement || hit.getRootNode().host) if (hit === e) return [x, y];
     return null;
   };
@@ -85,7 +82,6 @@ INSPECT_JS = (
     readonly: !!c.readOnly || c.getAttribute('aria-readonly') === 'true',
     editable: c.isContentEditable, multiple: !!c.multiple,
     value: c.isContentEditable ? c.innerText : String(c.value ?? ''),
-    maxLength: c.maxLength > 0 ? c.maxLength : 0,
     hidden: (type === 'checkbox' || type === 'radio') && !c.getClientRects().length,
     options: tag !== 'select' ? [] : [...c.options].map((o) => ({
       label: (o.label || o.text).replace(/\\s+/g, ' ').trim(), value: o.value, selected: o.selected,
@@ -135,7 +131,8 @@ SCROLL_JS = """
       if (e.shadowRoot) walk(e.shadowRoot);
       if (!scrolls(e)) continue;
       const r = e.getBoundingClientRect();
-      const w = Math.min(r.right, innerWidth) - Math.max(r.left, 0), h = Math.min(r.bottom, innerHeight) - Math.max(r.top, 0);
+      const w = Math.min(r.right, innerWidth) - Math.max(r.left, 0);
+      const h = Math.min(r.bottom, innerHeight) - Math.max(r.top, 0);
       if (w <= 0 || h <= 0 || !e.checkVisibility({visibilityProperty: true})) continue;
       const hit = document.elementFromPoint(Math.max(r.left, 0) + w / 2, Math.max(r.top, 0) + h / 2);
       found.push({e, area: w * h, shown: !hit || e.contains(hit) || e.getRootNode() !== document});
@@ -160,7 +157,7 @@ SCROLL_JS = """
   return page ? (move(page) ? 'moved' : 'end') : 'whole';
 }
 """
-"""Scrolls one thing by two thirds of its height: ``moved``, ``end`` (nothing further) or ``whole`` (nothing scrolls)."""
+"""Scrolls one thing by two thirds of its height; ``moved``, ``end`` (no further) or ``whole`` (nothing scrolls)."""
 
 _TEXT_TYPES = {"text", "search", "email", "url", "tel", "password", "textarea"}
 _ISO_TYPES = {"date", "time", "month", "week", "datetime-local"}
@@ -175,99 +172,29 @@ _NO_TEXT = {
     "image": "a button; use Click",
 }
 
-_KEYS = {
-    name.lower(): name
-    for name in (
-        "Enter Escape Tab Backspace Delete Insert Home End PageUp PageDown ArrowUp ArrowDown ArrowLeft ArrowRight "
-        "Space Control Shift Alt Meta F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12"
-    ).split()
-}
-_KEY_ALIASES = {
-    **{"return": "Enter", "esc": "Escape", "del": "Delete", "ins": "Insert", "ctrl": "Control", "cmd": "Meta"},
-    **{"up": "ArrowUp", "down": "ArrowDown", "left": "ArrowLeft", "right": "ArrowRight", "command": "Meta"},
-    **{"pgup": "PageUp", "pgdn": "PageDown", "pgdown": "PageDown", "option": "Alt", "spacebar": "Space"},
-    **{"bksp": "Backspace", "win": "Meta", "super": "Meta", "plus": "+"},
-}
 
-_DATES = (
-    *("%Y-%m-%d", "%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y", "%m-%d-%Y", "%d-%m-%Y", "%d.%m.%Y", "%Y.%m.%d", "%Y%m%d"),
-    *("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y", "%d-%b-%Y", "%Y %b %d", "%Y %B %d"),
-)
-_TIMES = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p", "%I %p")
-_MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m-%Y", "%m.%Y", "%b %Y", "%B %Y", "%Y %b", "%Y %B")
+class _Option(TypedDict):
+    label: str
+    value: str
+    selected: bool
+    disabled: bool
 
 
-def iso_value(kind: str, text: str) -> str | None:
-    """Turn a date or time as people write it into the form that an HTML input holds.
+class _State(TypedDict):
+    """What ``INSPECT_JS`` tells of an element and the control it stands for; only ``stale`` if it left the page."""
 
-    Args:
-        kind: ``date``, ``time``, ``month``, ``week`` or ``datetime-local``.
-        text: for example ``10/16/2012``, ``16 Oct 2012``, ``October 16th, 2012``, ``2:30 PM``, ``10/2012``,
-            ``week 42, 2012``, ``10/16/2012 2:30 pm``. Years have four digits.
-
-    Returns:
-        The ISO form, or None if the text cannot be read. "10/11/2012" is the 11th of October (month first),
-        "16/10/2012" and "10.11.2012" have the day first.
-    """
-    text = re.sub(r"(?<=\d)(st|nd|rd|th)\b", "", text.strip(), flags=re.IGNORECASE)
-    text = re.sub(r"\bsept\b", "Sep", text, flags=re.IGNORECASE)
-    text = re.sub(r"(?<=\d)\s*([ap])\.?\s*m\b\.?", r" \1m", text.lower()).upper()
-    text = " ".join(re.sub(r"(?<=[A-Z])\.(?=\s)", "", text.replace(",", " ")).split())
-    if kind == "week":
-        match = re.fullmatch(r"(\d{4})[- ]?W(?:EEK)? ?(\d{1,2})|W(?:EEK)? ?(\d{1,2})(?: OF)? (\d{4})", text)
-        if not match:
-            return None
-        year, week = int(match[1] or match[4]), int(match[2] or match[3])
-        return f"{year}-W{week:02d}" if 1 <= week <= 53 else None
-    if kind == "datetime-local":
-        match = re.fullmatch(r"(.+?)(?:[T ]| AT )(\d{1,2}(?::\d\d){0,2}(?:\.\d+)?(?: [AP]M)?)", text)
-        day = iso_value("date", match[1]) if match else None
-        clock = iso_value("time", match[2]) if match else None
-        return f"{day}T{clock}" if day and clock else None
-    formats = {"date": _DATES, "time": _TIMES, "month": _MONTHS}[kind]
-    for form in formats:
-        try:
-            moment = datetime.strptime(text, form)
-        except ValueError:
-            continue
-        if kind == "time":
-            return moment.strftime("%H:%M:%S" if moment.second else "%H:%M")
-        return f"{moment.year:04d}-{moment.month:02d}" + (f"-{moment.day:02d}" if kind == "date" else "")
-    return None
-
-
-def key_name(text: str) -> str:
-    """Return the browser's name of a key or a combination such as ``ctrl+a``.
-
-    Raises:
-        Refusal: there is no such key; the line lists the names.
-    """
-    wanted = text.strip() or ("Space" if text else "")
-    parts = re.split(r"(?<=[^+])\+(?=.)|(?<=\+)\+(?=\+)", wanted) if len(wanted) > 1 else [wanted]
-    keys = []
-    for part in (p.strip() for p in parts):
-        bare = re.sub(r"[\s_-]", "", part).lower()
-        key = part if len(part) == 1 else _KEYS.get(bare) or _KEY_ALIASES.get(bare)
-        if not key or (len(key) == 1 and not key.isprintable()):
-            names = ", ".join(_KEYS.values())
-            raise Refusal(f"There is no key `{text[:40]}`. Keys: {names}, single characters, and e.g. Control+a.")
-        keys.append(key)
-    modifiers = {"Control", "Shift", "Alt", "Meta"}
-    if any(key not in modifiers for key in keys[:-1]):
-        raise Refusal(f"`{text[:40]}` is not a key combination: only Control, Shift, Alt and Meta come before a +.")
-    if len(keys) > 1 and "Shift" not in keys[:-1] and len(keys[-1]) == 1:
-        keys[-1] = keys[-1].lower()
-    return "+".join(keys)
-
-
-class _Target(Protocol):
-    """What the executor needs of an observed element."""
-
-    id: str
-    role: str
-    name: str
-
-    async def handle(self) -> ElementHandle: ...
+    stale: bool
+    point: tuple[float, float] | None
+    own: bool  # whether the element is itself the control
+    tag: str  # of the element
+    type: str  # of the control: an input's type, else its tag
+    disabled: bool
+    readonly: bool
+    editable: bool  # by contenteditable
+    multiple: bool
+    value: str
+    hidden: bool  # a check box or radio button that is not drawn
+    options: list[_Option]
 
 
 class Executor:
@@ -327,7 +254,7 @@ class Executor:
             raise ValueError(f"`action.name` must be one of {sorted(self._deeds)}, got {action.name!r}.")
         try:
             return await self._deeds[action.name](action)
-        except Refusal as refusal:
+        except ActionError as refusal:
             return str(refusal)
         except PlaywrightError as error:
             self.tabs.check(error)
@@ -337,7 +264,7 @@ class Executor:
 
     # Elements
 
-    async def _find(self, action: Action, aim: bool = False) -> tuple[_Target, ElementHandle, dict]:
+    async def _find(self, action: Action, aim: bool = False) -> tuple[Element, ElementHandle, _State]:
         """Return the observed element, the live node behind it and what is known of it.
 
         With ``aim`` it is scrolled into view, and ``point`` is where the mouse meets it if nothing is in the way.
@@ -345,7 +272,7 @@ class Executor:
         elements = self.observation.elements if self.observation else {}
         if action.element not in elements:
             shown = " ".join(str(action.element).split())[:40]
-            raise Refusal(f"There is no element {shown} in this observation.")
+            raise ActionError(f"There is no element {shown} in this observation.")
         element = elements[action.element]
         try:
             handle = await self._bounded(element.handle())
@@ -354,21 +281,21 @@ class Executor:
             self.tabs.check(error)
             state = None
         if not state or state["stale"]:
-            raise Refusal(f"{_title(element)} is no longer on the page. Use the ids of the current observation.")
+            raise ActionError(f"{_title(element)} is no longer on the page. Use the ids of the current observation.")
         return element, handle, state
 
-    async def _bounded(self, question: Awaitable):  # noqa: ANN202
+    async def _bounded(self, question: Awaitable[T]) -> T:
         """Await an answer of the page; Playwright errors pass, silence is a BrowserError."""
         return await self.tabs.answer(question)
 
-    async def _control(self, handle: ElementHandle, state: dict) -> ElementHandle:
+    async def _control(self, handle: ElementHandle, state: _State) -> ElementHandle:
         """The form control that an element stands for."""
         if state["own"]:
             return handle
         found = await self._bounded(handle.evaluate_handle("(el) => {" + FIND_CONTROL_JS + "return control(el);}"))
         return found.as_element()
 
-    async def _point(self, element: _Target, handle: ElementHandle, state: dict, deed: str) -> None:
+    async def _point(self, element: Element, handle: ElementHandle, state: _State, deed: str) -> None:
         """Click or hover an element, and say what is in the way if it cannot be done.
 
         Playwright's own click waits for two frames and tries other scroll positions; that is left to the elements
@@ -390,7 +317,7 @@ class Executor:
         except PlaywrightError as error:
             self.tabs.check(error)
             if "not attached" in error.message:
-                raise Refusal(f"{_title(element)} left the page before the {deed}. Look again.") from None
+                raise ActionError(f"{_title(element)} left the page before the {deed}. Look again.") from None
             log = error.message
         page = self.tabs.active
         await self._bounded(page.evaluate("1"))  # tells an endless script from an obstacle
@@ -401,7 +328,9 @@ class Executor:
                 if box
                 else ""
             )
-            raise Refusal(f"{_title(element)} is covered by {cover or 'another element'}; close that or scroll first.")
+            raise ActionError(
+                f"{_title(element)} is covered by {cover or 'another element'}; close that or scroll first."
+            )
         for sign, reason in (
             ("not visible", "is not visible"),
             ("not stable", "keeps moving"),
@@ -409,20 +338,20 @@ class Executor:
             ("outside of the viewport", "cannot be scrolled into view"),
         ):
             if sign in log:
-                raise Refusal(f"{_title(element)} {reason}, so the {deed} was not done.")
-        raise Refusal(f"{_title(element)} could not be reached within {self.limits.click:g} s.")
+                raise ActionError(f"{_title(element)} {reason}, so the {deed} was not done.")
+        raise ActionError(f"{_title(element)} could not be reached within {self.limits.click:g} s.")
 
     # Deeds
 
     async def _click(self, action: Action) -> str:
         element, handle, state = await self._find(action, aim=True)
         if state["disabled"]:
-            raise Refusal(f"{_title(element)} is disabled.")
+            raise ActionError(f"{_title(element)} is disabled.")
         if state["type"] == "select" and state["tag"] in ("select", "option", "optgroup"):
-            raise Refusal(f"{_title(element)} is a list; use Select Dropdown Option with {_labels(state)}.")
+            raise ActionError(f"{_title(element)} is a list; use Select Dropdown Option with {_labels(state)}.")
         if state["own"] and state["type"] in ("file", "color"):
             way = "files cannot be uploaded here" if state["type"] == "file" else "Type a colour such as #ff0000"
-            raise Refusal(f"{_title(element)} opens a window of the browser; {way}.")
+            raise ActionError(f"{_title(element)} opens a window of the browser; {way}.")
         if state["own"] and state["hidden"]:
             # The box itself is not drawn; people click its label.
             label = await self._bounded(handle.evaluate_handle("(el) => (el.labels && el.labels[0]) || el"))
@@ -439,13 +368,13 @@ class Executor:
         element, handle, state = await self._find(action)
         text, kind = action.argument or "", state["type"]
         if state["disabled"]:
-            raise Refusal(f"{_title(element)} is disabled.")
+            raise ActionError(f"{_title(element)} is disabled.")
         if kind in _NO_TEXT:
-            raise Refusal(f"{_title(element)} is {_NO_TEXT[kind]}.")
+            raise ActionError(f"{_title(element)} is {_NO_TEXT[kind]}.")
         if not state["editable"] and kind not in _TEXT_TYPES | _ISO_TYPES | {"number", "range", "color"}:
-            raise Refusal(f"{_title(element)} is not a text field.")
+            raise ActionError(f"{_title(element)} is not a text field.")
         if state["readonly"]:
-            raise Refusal(f"{_title(element)} is read-only.")
+            raise ActionError(f"{_title(element)} is read-only.")
         control = await self._control(handle, state)
         wanted = text
         if kind in _ISO_TYPES and text:
@@ -453,7 +382,9 @@ class Executor:
             if wanted is None:
                 example = {"date": "10/16/2012", "time": "2:30 PM", "month": "10/2012", "week": "2012-W42"}
                 form = example.get(kind, "10/16/2012 2:30 PM")
-                raise Refusal(f"{_title(element)} takes a {kind} such as {form}; `{_clip(text)}` was not understood.")
+                raise ActionError(
+                    f"{_title(element)} takes a {kind} such as {form}; `{_clip(text)}` was not understood."
+                )
         elif kind == "color" and re.fullmatch(r"#?[0-9a-fA-F]{6}", text.strip()):
             wanted = "#" + text.strip().lstrip("#").lower()
         elif kind in ("number", "range"):
@@ -463,7 +394,7 @@ class Executor:
         held = await self._fill(element, control, state, wanted)
         return _difference(element, state, wanted, held)
 
-    async def _fill(self, element: _Target, control: ElementHandle, state: dict, text: str) -> str:
+    async def _fill(self, element: Element, control: ElementHandle, state: _State, text: str) -> str:
         """Put a text into a control and return what it then holds."""
         head, last = text, ""
         if state["type"] in _TEXT_TYPES and not text.endswith("\n"):
@@ -479,12 +410,14 @@ class Executor:
         except PlaywrightTimeout as error:
             await self._bounded(self.tabs.active.evaluate("1"))
             reason = "is not visible" if "not visible" in error.message else "could not be filled in"
-            raise Refusal(f"{_title(element)} {reason}.") from None
+            raise ActionError(f"{_title(element)} {reason}.") from None
         except PlaywrightError as error:
             self.tabs.check(error)
             if "Cannot type text" in error.message or "Malformed value" in error.message:
-                raise Refusal(f"{_title(element)} takes a {state['type']}; `{_clip(text)}` was not accepted.") from None
-            raise Refusal(f"{_title(element)} left the page while it was filled in. Look again.") from None
+                raise ActionError(
+                    f"{_title(element)} takes a {state['type']}; `{_clip(text)}` was not accepted."
+                ) from None
+            raise ActionError(f"{_title(element)} left the page while it was filled in. Look again.") from None
 
     async def _search(self, action: Action) -> str:
         line = await self._type(action)
@@ -534,11 +467,10 @@ class Executor:
     async def _select(self, action: Action) -> str:
         element, handle, state = await self._find(action)
         if state["type"] != "select":
-            raise Refusal(
-                f"{_title(element)} is a <{state['tag']}> and not a native list; Click it to open it, then Click the option."
-            )
+            kind = f"is a <{state['tag']}> and not a native list"
+            raise ActionError(f"{_title(element)} {kind}; Click it to open it, then Click the option.")
         if state["disabled"]:
-            raise Refusal(f"{_title(element)} is disabled.")
+            raise ActionError(f"{_title(element)} is disabled.")
         wanted = _match_options(element, state, action.argument or "")
         if [i for i, option in enumerate(state["options"]) if option["selected"]] == sorted(wanted):
             return ""
@@ -548,15 +480,15 @@ class Executor:
         except PlaywrightTimeout as error:
             await self._bounded(self.tabs.active.evaluate("1"))
             reason = "is not visible" if "not visible" in error.message else "could not be changed"
-            raise Refusal(f"{_title(element)} {reason}.") from None
+            raise ActionError(f"{_title(element)} {reason}.") from None
         except PlaywrightError as error:
             self.tabs.check(error)
-            raise Refusal(f"{_title(element)} left the page while the option was chosen. Look again.") from None
+            raise ActionError(f"{_title(element)} left the page while the option was chosen. Look again.") from None
         return ""
 
     async def _new_tab(self, action: Action) -> str:
         if len(self.tabs.pages) >= self.limits.tabs:
-            raise Refusal(f"{self.limits.tabs} tabs are open, which is the limit. Close one first.")
+            raise ActionError(f"{self.limits.tabs} tabs are open, which is the limit. Close one first.")
         url = self._address(action.argument) if action.argument else ""
         page = await self._bounded(self.tabs.context.new_page())
         return await self._load(page, url) if url else ""
@@ -564,13 +496,13 @@ class Executor:
     async def _tab_focus(self, action: Action) -> str:
         text, last = (action.argument or "").strip(), len(self.tabs.pages) - 1
         if not re.fullmatch(r"[0-9]{1,3}", text) or int(text) > last:
-            raise Refusal(f"There is no tab {_clip(text, 20)}; tabs are numbered from 0 to {last}.")
+            raise ActionError(f"There is no tab {_clip(text, 20)}; tabs are numbered from 0 to {last}.")
         await self._bounded(self.tabs.focus(self.tabs.pages[int(text)]))
         return ""
 
     async def _close_tab(self, action: Action) -> str:
         if len(self.tabs.pages) == 1:
-            raise Refusal("The last tab cannot be closed.")
+            raise ActionError("The last tab cannot be closed.")
         await self._bounded(self.tabs.close(self.tabs.active))
         await self._bounded(self.tabs.focus(self.tabs.active))
         return ""
@@ -582,11 +514,11 @@ class Executor:
         """The absolute address that the agent means.
 
         Raises:
-            Refusal: it is not on the task's sites.
+            ActionError: it is not on the task's sites.
         """
         text = text.strip()
         if not text:
-            raise Refusal("Goto needs an address.")
+            raise ActionError("Goto needs an address.")
         bare = re.sub(r"^(https?:)?//", "", text, flags=re.IGNORECASE)
         host = re.split(r"[/?#]", bare, maxsplit=1)[0]
         sites = [site for name, site in self.sites.items() if host.lower() in (name, urlsplit(site).netloc)]
@@ -599,7 +531,7 @@ class Executor:
             text = f"http://{bare}"
         line = self.refusal(text)
         if line:
-            raise Refusal(line)
+            raise ActionError(line)
         return text
 
     async def _load(self, page: Page, url: str) -> str:
@@ -638,7 +570,7 @@ class Executor:
         return ""
 
 
-def _title(element: _Target) -> str:
+def _title(element: Element) -> str:
     name = _clip(" ".join(element.name.split()), 40)
     return f"Element {element.id} ({element.role}" + (f' "{name}")' if name else ")")
 
@@ -648,12 +580,12 @@ def _clip(text: str, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _labels(state: dict) -> str:
+def _labels(state: _State) -> str:
     labels = [option["label"] for option in state["options"] if not option["disabled"]]
     return "one of: " + _clip(" | ".join(labels), 300)
 
 
-def _match_options(element: _Target, state: dict, argument: str) -> list[int]:
+def _match_options(element: Element, state: _State, argument: str) -> list[int]:
     """Return the positions of the options that the argument names."""
     options = state["options"]
 
@@ -676,14 +608,14 @@ def _match_options(element: _Target, state: dict, argument: str) -> list[int]:
     for part in parts:
         position = match(part.strip() if len(parts) > 1 else part)
         if position is None:
-            raise Refusal(f"{_title(element)} has no option `{_clip(part)}`; it has {_labels(state)}.")
+            raise ActionError(f"{_title(element)} has no option `{_clip(part)}`; it has {_labels(state)}.")
         if options[position]["disabled"]:
-            raise Refusal(f"The option `{_clip(part)}` of {_title(element)} is disabled; use {_labels(state)}.")
+            raise ActionError(f"The option `{_clip(part)}` of {_title(element)} is disabled; use {_labels(state)}.")
         positions.append(position)
     return positions
 
 
-def _difference(element: _Target, state: dict, wanted: str, held: str) -> str:
+def _difference(element: Element, state: _State, wanted: str, held: str) -> str:
     """Say so if a field holds something else than what was typed; formatting by a mask is no difference."""
     bare = [re.sub(r"[\W_]+", "", text) for text in (wanted, held)]
     if held == wanted or (bare[0] == bare[1] and bare[0]) or " ".join(held.split()) == " ".join(wanted.split()):

@@ -21,19 +21,14 @@ from typing import TypeVar
 from playwright.async_api import BrowserContext, Dialog, Download, Page, Request
 from playwright.async_api import Error as PlaywrightError
 
+from webrl_lite.chromium import BrowserError
+
 T = TypeVar("T")
 
 SHOWN_DIALOGS = 3
 SHOWN_TEXT = 200  # characters of a dialog that are quoted
 # These stay open by design and say nothing about whether the page is ready.
 _ENDLESS = {"eventsource", "websocket", "ping", "media"}
-
-
-class BrowserError(RuntimeError):
-    """The environment failed: no browser, a crash, a page that does not answer, a site that is gone.
-
-    Never the agent's doing, so never a reward of 0: the episode ends with ``StopReason.ENV_ERROR``.
-    """
 
 
 @dataclass(frozen=True)
@@ -113,8 +108,8 @@ QUIET_JS = """
     const body = document.body;
     if (!body || !/^https?:/.test(location.protocol)) return false;
     const marks = '[aria-busy="true"], [class*="skeleton" i], [class*="spinner" i], .loading, .loader';
-    for (const e of body.querySelectorAll(marks)) if (e.checkVisibility({opacityProperty: true, visibilityProperty: true})
-        && e.getClientRects().length) return true;
+    const drawn = (e) => e.getClientRects().length && e.checkVisibility({opacityProperty: true, visibilityProperty: true});
+    if ([...body.querySelectorAll(marks)].some(drawn)) return true;
     const text = body.innerText.trim();
     if (!text) return document.scripts.length > 0
         && !body.querySelector('img, svg, canvas, video, iframe, input, button, select, textarea, embed');
@@ -455,4 +450,10 @@ class Tabs:
             self.lines.append(
                 f"{load.url[:200]} did not answer within {self.limits.navigation:g} s; loading was stopped."
             )
-        await self.ask(page.evaluate("window.stop()"), self.limits.hang)
+        await self.ask(self._stop_loading(page))
+
+    async def _stop_loading(self, page: Page) -> None:
+        # Unlike window.stop(), this ends a load that has not answered yet.
+        cdp = await self.context.new_cdp_session(page)
+        await cdp.send("Page.stopLoading")
+        await cdp.detach()

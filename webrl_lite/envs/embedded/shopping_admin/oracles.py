@@ -113,6 +113,7 @@ def pending_reviews(page: Page, values: Values) -> Moves[str]:
     """Count the pending reviews that the keyword search finds."""
     page = yield from open_grid(page, "Marketing", "Pending Reviews")
     page = yield from search(page, values["kind"])
+    page, _ = yield from read_line(page, f"Keyword: {values['kind']}")
     _, line = yield from read_line(page, "records found")
     return line.split(" | ")[-1].split()[0]
 
@@ -137,9 +138,8 @@ def signed_out_town(page: Page, values: Values) -> Moves[str]:
     page = yield from type_in(page, "Password", values["password"], submit=True)
     page = yield from search(page, values["number"])
     page = yield from click(page, values["number"], "link")
-    lines = page.lines
-    heading = next(number for number, line in enumerate(lines) if line == "= Shipping address")
-    return lines[heading + 3].rsplit(" ", 1)[0]
+    page, heading = yield from read_line(page, "= Shipping address")
+    return page.lines[page.lines.index(heading) + 3].rsplit(" ", 1)[0]
 
 
 def report(page: Page, link: str, values: Values) -> Moves[Page]:
@@ -154,7 +154,7 @@ def report(page: Page, link: str, values: Values) -> Moves[Page]:
 def bestseller(page: Page, values: Values) -> Moves[str]:
     """Read the first product of the bestsellers report."""
     page = yield from report(page, "Bestsellers", values)
-    return first_rows(page, "Interval | Product")[0][1]
+    return (yield from first_rows(page, "Interval | Product"))[0][1]
 
 
 def sales_total(page: Page, values: Values) -> Moves[str]:
@@ -170,19 +170,13 @@ RANKS = ("most", "second most", "third most")
 def top_customer(page: Page, values: Values) -> Moves[str]:
     """Read the n-th customer of the order count report."""
     page = yield from report(page, "Order Count", values)
-    return first_rows(page, "Interval | Customer")[RANKS.index(values["rank"])][1]
+    return (yield from first_rows(page, "Interval | Customer"))[RANKS.index(values["rank"])][1]
 
 
-def first_rows(page: Page, head: str) -> list[list[str]]:
-    """Return the cells of the lines that follow a table's head.
-
-    Raises:
-        OracleLost: the page has no such table.
-    """
-    for number, line in enumerate(page.lines):
-        if line.startswith(head):
-            return [after_head.split(" | ") for after_head in page.lines[number + 1 :]]
-    raise OracleLost(f"no table {head!r} on:\n{page.text}")
+def first_rows(page: Page, head: str) -> Moves[list[list[str]]]:
+    """Return the cells of the lines that follow a table's head."""
+    page, line = yield from read_line(page, head)
+    return [below.split(" | ") for below in page.lines[page.lines.index(line) + 1 :]]
 
 
 # Pages to open ------------------------------------------------------------------------------------------------------
