@@ -1,4 +1,4 @@
-"""Load the one base that all roles share: in 4 bits (NF4, double quantization) or as it is, frozen, without dropout.
+"""The one base that all roles share: in 4 bits (NF4, double quantization) or as it is, frozen, with its adapters.
 
 Reads a folder, a name on the model hub, a GGUF file or the weights in this package; writes nothing. Used by ``model``.
 The base is frozen by hand: PEFT's ``prepare_model_for_kbit_training`` would also turn embedding and output layer into
@@ -9,9 +9,12 @@ No equation of the paper; the authors train all weights.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
+from peft import LoraConfig as PeftLoraConfig
+from peft import PeftModel, get_peft_model
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -24,10 +27,14 @@ from transformers import (
 )
 
 from webrl_lite.batching import RuleError
-from webrl_lite.config import ModelConfig
+from webrl_lite.config import LoraConfig, ModelConfig
+from webrl_lite.trunk import cut
 
 TINY_FOLDER = Path(__file__).parent / "tiny_weights"
 """Weights and tokenizer of the model in this package."""
+
+HEAD_SCALE = 1e-3
+"""Spread of a fresh value head's logits for hidden states of size 1: V starts within 0.5 +- 0.02 on any base."""
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -132,3 +139,54 @@ def _drop_dropout(config: PreTrainedConfig) -> None:
     for name, value in config.to_dict().items():
         if ("dropout" in name or name.endswith("pdrop")) and isinstance(value, float):
             setattr(config, name, 0.0)
+
+
+def add_adapters(base: PreTrainedModel, lora: LoraConfig, seeds: Mapping[str, int], below: int) -> PeftModel:
+    """Add one adapter a role, in float32 on any base.
+
+    Args:
+        base: the frozen base.
+        lora: shape of the adapters.
+        seeds: of each role's first weights.
+        below: layers without adapters, from the bottom.
+
+    Raises:
+        RuleError: layers without adapters are asked of an architecture that cannot be cut.
+    """
+    layers = base.config.num_hidden_layers
+    targets = _targets(base, lora, below)
+    model: PeftModel | None = None
+    with torch.random.fork_rng():
+        for role, seed in seeds.items():
+            torch.manual_seed(seed)
+            config = PeftLoraConfig(
+                r=lora.rank,
+                lora_alpha=lora.alpha,
+                lora_dropout=0.0,  # log-probs in training must equal those in scoring
+                target_modules=targets,
+                layers_to_transform=list(range(below, layers)) if below else None,
+                task_type="CAUSAL_LM",
+            )
+            if model is None:
+                model = get_peft_model(base, config, adapter_name=role, autocast_adapter_dtype=True)
+            else:
+                model.add_adapter(role, config, autocast_adapter_dtype=True)
+    return model
+
+
+def _targets(base: PreTrainedModel, lora: LoraConfig, below: int) -> str | list[str]:
+    """Return the layers that get an adapter; PEFT takes ``all-linear`` only if it means all of the model."""
+    if lora.targets == "all-linear" and below:
+        layers = cut(base.base_model, below, base.config.num_hidden_layers, final_norm=True).layers
+        return sorted({name.split(".")[-1] for name, m in layers.named_modules() if isinstance(m, nn.Linear)})
+    return lora.targets if isinstance(lora.targets, str) else list(lora.targets)
+
+
+def value_head(width: int, device: torch.device, seed: int) -> nn.Linear:
+    """Return the critic's fresh head: hidden states of a width to the logits of failure and success, near 0 both."""
+    generator = torch.Generator().manual_seed(seed)
+    head = nn.Linear(width, 2)
+    with torch.no_grad():
+        head.weight.copy_(HEAD_SCALE / width**0.5 * torch.randn(2, width, generator=generator))
+        head.bias.zero_()
+    return head.to(device)

@@ -27,9 +27,9 @@ Credit = Callable[[Tensor, float, float, float], Tensor]
 """(values (T,), reward 0 or 1, lam, gamma) to the credit (T,) that the loss takes as its advantage."""
 
 MARGIN = 0.05
-"""A step counts as progress if V rises by at least this. (DigiRL's trainer.py:150; released WebRL trainer.py:157)"""
+"""A failed step counts as progress if V rises by this. (DigiRL's trainer.py:150; released WebRL trainer.py:157)"""
 MAX_WEIGHT = 20.0
-"""Largest weight of an action in AWR. (Peng et al. 2019, arXiv 1910.00177, Section 5)"""
+"""Largest weight of an action in AWR. (weight clipping of arXiv 1910.00177; 20 in its authors' awr_configs.py)"""
 
 
 # Credit -------------------------------------------------------------------------------------------------------------
@@ -50,33 +50,60 @@ def return_minus_value(values: Tensor, reward: float, lam: float, gamma: float) 
 
 
 def progress(values: Tensor, reward: float, lam: float, gamma: float) -> Tensor:
-    """Credit 1 to steps worth imitating and 0 to others, as DigiRL's code does.
+    """Credit 1 to steps worth imitating and 0 to others, as DigiRL's code does (trainer.py:150-152).
 
-    A step of a success is always worth it; a step of a failure if V rises by more than ``MARGIN``. After the last
-    step V is taken to be unchanged.
+    A step of a success is always worth it, whatever lambda, gamma and the values are; a step of a failure if V rises
+    by more than ``MARGIN``. After the last step V is taken to be unchanged, so that step never counts as progress.
     """
     return (_released_sum(values, reward, gamma) > 0).to(values.dtype)
 
 
 def released_credit(values: Tensor, reward: float, lam: float, gamma: float) -> Tensor:
-    """Credit +1 or -0.6, as WebRL's released code does.
+    """Credit +1 or -0.6, as WebRL's released code does (trainer.py:157-166).
 
-    # differs from paper: the trajectory's score stands on *every* step and is summed up, lambda does not occur, the
-    # sum is cut to its sign, and the state after the last step is that step's own page.
+    # differs from paper: the trajectory's score stands on *every* step and is summed up, lambda does not occur, and
+    the sum is cut to its sign, so neither gamma nor the size of an advantage matters. A step of a success always has
+    +1; a step of a failure if V rises by at least ``MARGIN``.
+
+    # differs from paper and release: after the last step the paper has the value 0, the release what the critic says
+    about the same page with one round more of history; that round is made up, so V is taken to be unchanged here.
     """
     raw = _released_sum(values, reward, gamma).clamp(-1, 1)
     return torch.where(raw >= 0, torch.ones_like(raw), torch.full_like(raw, -0.6))
 
 
+def summed_score(steps: int, reward: float, gamma: float) -> Tensor:
+    """Return what the releases call ``mc_return`` (process_data.py:112): the score of every step from here on, summed.
+
+    # differs from paper: the score stands on each step instead of the last one only, so with gamma 0.9 a success of
+    five steps has 4.10, 3.44, 2.71, 1.90, 1.00 where the outcome, discounted, would be 0.66, 0.73, 0.81, 0.90, 1.00.
+
+    Args:
+        steps: T.
+        reward: the trajectory's score.
+        gamma: discount in (0, 1].
+
+    Returns:
+        (T,) at least 0.
+    """
+    powers = gamma ** torch.arange(steps, dtype=torch.float32)  # 1, gamma, gamma^2, ...
+    return reward * powers.cumsum(dim=0).flip(0)
+
+
 def _released_sum(values: Tensor, reward: float, gamma: float) -> Tensor:
-    """V(s') - V(s) - 0.05 + score + discounted sum of the scores from here on, as in released trainer.py:157."""
+    """Return V(s') - V(s) - 0.05 + score + summed scores, as both releases have it: (T,)."""
     next_values = torch.cat([values[1:], values[-1:]])
-    count = torch.arange(len(values), 0, -1, device=values.device)  # T, ..., 1 scores from here on
-    sums = (1 - gamma**count) / (1 - gamma) if gamma != 1 else count
-    return next_values - values - MARGIN + reward + reward * sums
+    return next_values - values - MARGIN + reward + summed_score(len(values), reward, gamma).to(values)
 
 
 # Losses -------------------------------------------------------------------------------------------------------------
+
+
+def _require_constants(ref_logprob: Tensor, advantage: Tensor) -> None:
+    """Refuse a reference or credit that would carry a gradient, as ``policy_loss`` does."""
+    for name, constant in (("ref_logprob", ref_logprob), ("advantage", advantage)):
+        if constant.requires_grad:
+            raise ValueError(f"`{name}` must be a constant, but it requires a gradient. Compute it under no_grad().")
 
 
 def imitation_loss(
@@ -92,7 +119,11 @@ def imitation_loss(
 
     Returns:
         Minus the mean over the batch, and ``kept``, the share of actions with credit.
+
+    Raises:
+        ValueError: ``ref_logprob`` or ``advantage`` requires a gradient.
     """
+    _require_constants(ref_logprob, advantage)
     weight = advantage.clamp(min=0)
     return -(weight * logprob).mean(), {"kept": (weight > 0).float().mean()}
 
@@ -108,7 +139,11 @@ def awr_loss(logprob: Tensor, ref_logprob: Tensor, advantage: Tensor, beta: floa
 
     Returns:
         Minus the weighted mean over the batch, and ``weight``, the mean weight.
+
+    Raises:
+        ValueError: ``ref_logprob`` or ``advantage`` requires a gradient.
     """
+    _require_constants(ref_logprob, advantage)
     weight = (advantage / beta).exp().clamp(max=MAX_WEIGHT)
     return -(weight * logprob).mean(), {"weight": weight.mean()}
 
@@ -119,30 +154,36 @@ def released_loss(
     """Return the actor loss of WebRL's released code (trainer.py:168-193).
 
     # differs from paper: log-probabilities are means over an action's tokens; beta is 1, or 5 where the reference is
-    # already sure, and is lowered so that beta * x never passes A; SmoothL1 instead of the square, divided by beta;
-    # actions of negative credit are masked out.
+    already sure, and is lowered so that beta * x never passes A; SmoothL1 instead of the square, divided by beta;
+    actions of negative credit are masked out (so the release's rule for their beta has no effect and is not here).
 
-    With A = 1 the gradient in x, the mean log ratio, is -1 at x = 0 and rises to 0 at x = 1 / beta; there is no
+    # differs from release: each action is divided by its own number of tokens, the release divides by that of all
+    credited actions in the micro-batch. With its micro-batch of 1 the two are the same.
+
+    With A = 1 the gradient in x, the mean log ratio, is -1 up to x = 0 and rises to 0 at x = 1 / beta; there is no
     pull-back beyond.
 
     Args:
         logprob: (B,) mean log-probability of the action's tokens, in nats; carries the gradient.
         ref_logprob: (B,) the same under the reference.
-        advantage: (B,) +1 or -0.6 (``released_credit``).
+        advantage: (B,) +1 or -0.6 (``released_credit``); 0 counts as masked.
         beta: not used: the code fixes its own.
 
     Returns:
         The mean over the batch, and ``kept``, the share of actions that are not masked.
+
+    Raises:
+        ValueError: ``ref_logprob`` or ``advantage`` requires a gradient.
     """
-    log_ratio = logprob - ref_logprob  # (B,)
+    _require_constants(ref_logprob, advantage)
     confidence = ref_logprob.exp()  # geometric mean of the token probabilities
-    sure = torch.where(advantage >= 0, confidence >= 0.8, confidence < 0.9)
-    scale = torch.where(sure, 5.0, 1.0)
-    cap = (advantage / log_ratio.detach()).abs()  # infinite where the ratio is 0
-    scale = torch.minimum(scale, cap)
-    kept = (advantage > 0).to(logprob.dtype)
-    distance = torch.nn.functional.smooth_l1_loss(scale * log_ratio, advantage, reduction="none")
-    return (kept * distance / scale).mean(), {"kept": kept.mean()}
+    kept = advantage > 0
+    log_ratio = logprob - ref_logprob  # (B,)
+    target = torch.where(kept, advantage, 1.0)  # not 0 where masked: 0 / 0 below would spread through the mean
+    cap = (target / log_ratio.detach()).abs()  # infinite where the ratio is 0
+    scale = torch.minimum(torch.where(confidence >= 0.8, 5.0, 1.0), cap)
+    distance = torch.nn.functional.smooth_l1_loss(scale * log_ratio, target, reduction="none")
+    return (distance / scale * kept).mean(), {"kept": kept.float().mean()}
 
 
 # Methods ------------------------------------------------------------------------------------------------------------

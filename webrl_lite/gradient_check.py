@@ -45,20 +45,27 @@ def check_gradients(guard: RoleGuard, layers: nn.Module, embeddings: nn.Module, 
     direction = torch.randn(inputs.shape, generator=generator).to(device)
     tolerance = TOLERANCE[inputs.dtype]
     roles = list(guard.parameters)
+    with guard.enter(roles[0], False):
+        for layer in quantized_layers(layers):
+            _check_transpose(layer, inputs.dtype, device, generator)
     for number, role in enumerate(roles):
         names = {parameter: name for name, parameter in layers.named_parameters() if f".{role}." in name}
         with _stirred(list(names), generator):
             with guard.enter(role, True), _checkpointing(layers, False):
                 plain = _gradients(layers, inputs, direction, batch, list(names))
             with guard.enter(roles[number - 1], False):
-                layers(inputs_embeds=inputs, attention_mask=batch.attention_mask, position_ids=batch.position_ids)
+                _forward(layers, inputs, batch)
             with guard.enter(role, True), _checkpointing(layers, True):
                 again = _gradients(layers, inputs, direction, batch, list(names))
         for name, one, other in zip(names.values(), plain, again, strict=True):
             _compare(f"{role}: {name}", one, other, tolerance)
-    with guard.enter(roles[0], False):
-        for layer in quantized_layers(layers):
-            _check_transpose(layer, inputs.dtype, device, generator)
+
+
+def _forward(layers: nn.Module, inputs: Tensor, batch: Batch) -> Tensor:
+    output = layers(
+        inputs_embeds=inputs, attention_mask=batch.attention_mask, position_ids=batch.position_ids, use_cache=False
+    )
+    return output.last_hidden_state
 
 
 def _gradients(
@@ -66,12 +73,7 @@ def _gradients(
 ) -> list[Tensor | None]:
     for parameter in parameters:
         parameter.grad = None
-    output = layers(
-        inputs_embeds=inputs.detach().requires_grad_(),
-        attention_mask=batch.attention_mask,
-        position_ids=batch.position_ids,
-        use_cache=False,
-    ).last_hidden_state
+    output = _forward(layers, inputs.detach().requires_grad_(), batch)
     real = batch.attention_mask[..., None].bool()
     (output.float() * direction).masked_fill(~real, 0.0).sum().backward()
     gradients = [parameter.grad for parameter in parameters]

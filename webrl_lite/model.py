@@ -24,23 +24,22 @@ saturated (``critic.py:30``), where this one reads the last real token and start
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal
 
 import torch
-from peft import LoraConfig as PeftLoraConfig
-from peft import PeftModel, get_peft_model
+from peft import PeftModel
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
-from webrl_lite.base_model import load_base, load_tokenizer, pick_device
-from webrl_lite.batching import Batch, RuleError, Sample, micro_batches, pad, token_logprobs
+from webrl_lite.base_model import add_adapters, load_base, load_tokenizer, pick_device, value_head
+from webrl_lite.batching import RuleError, Sample, micro_batches
 from webrl_lite.config import LoraConfig, ModelConfig
 from webrl_lite.generation import Generated, generate
 from webrl_lite.gradient_check import check_gradients
+from webrl_lite.passes import Passes
 from webrl_lite.role_files import load_role, role_hash, role_tensors, save_role
 from webrl_lite.role_guard import RoleGuard
 from webrl_lite.trunk import Trunk, TrunkBudget, cut
@@ -49,12 +48,6 @@ __all__ = ["ROLES", "Generated", "RuleError", "Sample", "SharedBase", "TrunkBudg
 
 ROLES = ("actor", "ref", "critic", "orm")
 """The policy, its frozen copy of the previous phase, the value network, the outcome reward model."""
-
-HEAD_SCALE = 1e-3
-"""Spread of a fresh value head's logits for hidden states of size 1: V starts within 0.5 +- 0.01 on any base."""
-
-HEAD_ROWS = 512
-"""Positions that go through the output layer at once: 0.25 GB of float32 logits for a vocabulary of 128,000."""
 
 
 class SharedBase:
@@ -65,47 +58,27 @@ class SharedBase:
     tokenizer: PreTrainedTokenizerBase
     value_head: nn.Linear | None
     """The critic's two logits, failure and success, from the last hidden state; None without a critic."""
-    trunk: Trunk | None
-    """What lies below the lowest adapter, None if adapters reach the bottom."""
-    tokens_per_micro_batch: int
-    """Most tokens of one pass, padding included."""
 
     def __init__(
         self,
         model: PeftModel,
         tokenizer: PreTrainedTokenizerBase,
-        *,
-        max_length: int,
-        below: int,
-        trunk: TrunkBudget,
-        tokens_per_micro_batch: int,
-        seed: int,
+        passes: Passes,
+        head: nn.Linear | None,
     ) -> None:
         """Assemble the parts; use ``load``.
 
         Args:
             model: the base with its adapters.
             tokenizer: its tokenizer.
-            max_length: most tokens of a row.
-            below: layers without adapters, from the bottom.
-            trunk: what the trunk may keep.
-            tokens_per_micro_batch: most tokens of one pass.
-            seed: of the value head.
+            passes: forward passes of that base.
+            head: value head, None without a critic.
         """
         self.model = model
         self.tokenizer = tokenizer
-        self.tokens_per_micro_batch = tokens_per_micro_batch
-        self._base: PreTrainedModel = model.get_base_model()
-        self._body: PreTrainedModel = self._base.base_model
-        self._device = self._base.get_input_embeddings().weight.device
-        self._max_length = max_length
-        self._below = below
-        self.value_head = None
-        if "critic" in model.peft_config:
-            self.value_head = _value_head(self._base.config.hidden_size, self._device, seed)
-        self._guard = RoleGuard(model, {"critic": self.value_head} if self.value_head is not None else {})
-        self.trunk = Trunk(self._body, below, trunk) if below else None
-        self._check_output_layer()
+        self.value_head = head
+        self._passes = passes
+        self._guard = RoleGuard(model, {"critic": head} if head is not None else {})
 
     @classmethod
     def load(
@@ -139,27 +112,32 @@ class SharedBase:
         unknown = [role for role in roles if role not in ROLES]
         if unknown or not roles or len(set(roles)) < len(roles):
             raise RuleError(f"`roles` must be some of {', '.join(ROLES)}, each once, got {', '.join(roles) or 'none'}.")
-        base = load_base(model, pick_device(device))
+        place = pick_device(device)
+        base = load_base(model, place)
         layers = base.config.num_hidden_layers
         if lora.top_layers is not None and lora.top_layers > layers:
             raise RuleError(f"`lora.top_layers` must be at most {layers}, the model's layers, got {lora.top_layers}.")
         below = layers - lora.top_layers if lora.top_layers is not None else 0
-        peft_model = _add_adapters(base, lora, roles, below, seed)
-        if checkpointing if checkpointing is not None else pick_device(device).type == "cuda":
+        peft_model = add_adapters(base, lora, {role: seed * len(ROLES) + ROLES.index(role) for role in roles}, below)
+        if checkpointing if checkpointing is not None else place.type == "cuda":
             base.activation_checkpointing_enable({"use_reentrant": False})
             base.enable_input_require_grads()
-        shared = cls(
-            peft_model,
-            load_tokenizer(model),
+        passes = Passes(
+            base=base,
+            trunk=Trunk(base.base_model, below, trunk or TrunkBudget()) if below else None,
             max_length=model.max_length,
-            below=below,
-            trunk=trunk or TrunkBudget(),
             tokens_per_micro_batch=tokens_per_micro_batch,
-            seed=seed,
         )
+        head = value_head(base.config.hidden_size, place, seed) if "critic" in roles else None
+        shared = cls(peft_model, load_tokenizer(model), passes, head)
         if "actor" in roles and "ref" in roles:
             shared.copy_role("actor", "ref")
         return shared
+
+    @property
+    def trunk(self) -> Trunk | None:
+        """What lies below the lowest adapter, None if adapters reach the bottom."""
+        return self._passes.trunk
 
     # Roles ------------------------------------------------------------------------------------------------------
 
@@ -229,11 +207,11 @@ class SharedBase:
         Raises:
             RuleError: they differ or are missing; training here would go wrong without a sign.
         """
-        body = self._body
+        body = self._passes.body
         if "layers" in body._modules:
-            last = min(self._below + 2, body.config.num_hidden_layers)
-            body = cut(body, self._below, last, final_norm=True)
-        check_gradients(self._guard, body, self._base.get_input_embeddings())
+            first = self.trunk.below if self.trunk is not None else 0
+            body = cut(body, first, min(first + 2, body.config.num_hidden_layers), final_norm=True)
+        check_gradients(self._guard, body, body.get_input_embeddings())
 
     # Scores -----------------------------------------------------------------------------------------------------
 
@@ -261,11 +239,11 @@ class SharedBase:
         spans = [(len(s.prompt) - 1, len(s.row) - 1) for s in samples]
 
         def score(states: Tensor, group: Sequence[int]) -> list[Tensor]:
-            ids = torch.tensor([t for i in group for t in samples[i].action], device=self._device)
-            logprobs = self._through_output_layer(states, ids)
+            ids = torch.tensor([t for i in group for t in samples[i].action], device=self._passes.device)
+            logprobs = self._passes.token_logprobs(states, ids)
             return list(logprobs.split([len(samples[i].action) for i in group]))
 
-        scores = self._run([s.row for s in samples], [len(s.prompt) for s in samples], spans, score)
+        scores = self._passes.run([s.row for s in samples], [len(s.prompt) for s in samples], spans, score)
         if reduction == "sum":
             return self._result(torch.stack([s.sum() for s in scores]))  # each alone: the padding changes no bit
         return self._result(nn.utils.rnn.pad_sequence(scores, batch_first=True))
@@ -284,7 +262,9 @@ class SharedBase:
         """
         if self._guard.require().role != "critic":
             raise RuleError(f"values need the role critic, got {self._guard.require().role}.")
-        return self._result(torch.stack(self._at_last_token(prompts, lambda states: self.value_head(states.float()))))
+        return self._result(
+            torch.stack(self._passes.at_last_token(prompts, lambda states: self.value_head(states.float())))
+        )
 
     def values(self, prompts: Sequence[Sequence[int]]) -> Tensor:
         """Return V(s), the probability of success, of B prompts: (B,) float32 in [0, 1]. Raises as ``value_logits``."""
@@ -304,12 +284,12 @@ class SharedBase:
         Raises:
             RuleError: as for ``action_logprobs``.
         """
-        picked = torch.tensor(list(candidates), device=self._device)
+        picked = torch.tensor(list(candidates), device=self._passes.device)
 
         def score(states: Tensor) -> Tensor:
-            return torch.log_softmax(self._logits(states).float(), dim=-1)[:, picked]
+            return torch.log_softmax(self._passes.logits(states).float(), dim=-1)[:, picked]
 
-        return self._result(torch.stack(self._at_last_token(prompts, score)))
+        return self._result(torch.stack(self._passes.at_last_token(prompts, score)))
 
     def generate(
         self,
@@ -347,107 +327,16 @@ class SharedBase:
         if not prompts:
             return []
         rows = [tuple(prompt) for prompt in prompts]
-        self._check_rows(rows)
+        self._passes.check_rows(rows)
         with torch.inference_mode():
             return generate(
-                self._base,
+                self._passes.base,
                 rows,
                 temperature=temperature,
                 top_p=top_p,
                 max_new_tokens=max_new_tokens,
                 stop_ids=frozenset(stop_ids),
                 seeds=seeds,
-            )
-
-    # Passes -----------------------------------------------------------------------------------------------------
-
-    def _at_last_token(self, prompts: Sequence[Sequence[int]], score: Callable[[Tensor], Tensor]) -> list[Tensor]:
-        """Return ``score`` of each prompt's last hidden state."""
-        rows = [tuple(prompt) for prompt in prompts]
-        spans = [(len(row) - 1, len(row)) for row in rows]
-        return self._run(rows, [len(row) for row in rows], spans, lambda states, group: list(score(states)))
-
-    def _run(
-        self,
-        rows: Sequence[tuple[int, ...]],
-        prompts: Sequence[int],
-        spans: Sequence[tuple[int, int]],
-        score: Callable[[Tensor, Sequence[int]], list[Tensor]],
-    ) -> list[Tensor]:
-        """Run rows in micro-batches and return one score a row, in the rows' order.
-
-        Args:
-            rows: B rows of token ids.
-            prompts: tokens of each that are its prompt.
-            spans: of each row, the tokens (first, last exclusive) whose hidden states are scored.
-            score: takes the hidden states (N, width) of the spans of some rows, one after the other, and the rows'
-                indices; returns a tensor for each.
-        """
-        self._guard.require()
-        self._check_rows(rows)
-        scores: dict[int, Tensor] = {}
-        record = torch.is_grad_enabled()
-        for group in micro_batches([*map(len, rows)], self.tokens_per_micro_batch):
-            with nullcontext() if record else torch.inference_mode():
-                states, batch = self._hidden([rows[i] for i in group], [prompts[i] for i in group])
-                columns = [batch.columns(place, *spans[i]) for place, i in enumerate(group)]
-                places = torch.tensor([p for p, span in enumerate(columns) for _ in span], device=self._device)
-                flat = torch.tensor([c for span in columns for c in span], device=self._device)
-                scores.update(zip(group, score(states[places, flat], group), strict=True))
-        return [scores[i] for i in range(len(rows))]
-
-    def _hidden(
-        self, rows: Sequence[tuple[int, ...]], prompts: Sequence[int], side: Literal["left", "right"] = "right"
-    ) -> tuple[Tensor, Batch]:
-        """Return the last hidden states (B, S, width) of rows."""
-        batch = pad(rows, self._device, side)
-        if self.trunk is not None:
-            states = self.trunk.states(rows, prompts, batch)
-            if torch.is_grad_enabled():
-                states.requires_grad_()  # checkpointing with re-entrance needs an input with a gradient
-            return self.trunk.top(states, batch), batch
-        output = self._body(
-            input_ids=batch.input_ids,
-            attention_mask=batch.attention_mask,
-            position_ids=batch.position_ids,
-            use_cache=False,
-        )
-        return output.last_hidden_state, batch
-
-    def _through_output_layer(self, states: Tensor, ids: Tensor) -> Tensor:
-        """Return log-probabilities (N,) of tokens from the hidden states (N, width) before them, a part at a time."""
-
-        def part(some: Tensor, their: Tensor) -> Tensor:
-            return token_logprobs(self._logits(some), their)
-
-        parts = list(zip(states.split(HEAD_ROWS), ids.split(HEAD_ROWS), strict=True))
-        if len(parts) > 1 and torch.is_grad_enabled():  # or the logits of all parts would be kept for backward
-            return torch.cat([checkpoint(part, *pair, use_reentrant=False) for pair in parts])
-        return torch.cat([part(*pair) for pair in parts])
-
-    def _logits(self, states: Tensor) -> Tensor:
-        """Return the logits (N, V) of hidden states, scaled as some architectures do behind the output layer."""
-        logits = self._base.get_output_embeddings()(states)
-        config = self._base.config
-        if cap := getattr(config, "final_logit_softcapping", None):  # Gemma 2
-            logits = torch.tanh(logits / cap) * cap
-        if scale := getattr(config, "logit_scale", None):  # Cohere
-            logits = logits * scale
-        if scale := getattr(config, "logits_scaling", None):  # Granite
-            logits = logits / scale
-        return logits
-
-    def _check_output_layer(self) -> None:
-        """Compare our way from hidden states to logits with the model's own, on one short row."""
-        batch = pad([(1, 2, 3, 4)], self._device)
-        inputs = {"input_ids": batch.input_ids, "position_ids": batch.position_ids, "use_cache": False}
-        with torch.no_grad():
-            own = self._base(**inputs).logits.float()
-            ours = self._logits(self._body(**inputs).last_hidden_state).float()
-        if not torch.allclose(own, ours, rtol=1e-3, atol=1e-3):
-            raise RuleError(
-                f"`model.name` is a {type(self._base).__name__}, which does something to its logits that is not known "
-                "here, so log-probabilities would be wrong. Use another architecture."
             )
 
     def _result(self, scores: Tensor) -> Tensor:
@@ -459,22 +348,6 @@ class SharedBase:
     def _require_role(self, name: str) -> None:
         if name not in self._guard.parameters:
             raise RuleError(f"`role` must be one of {', '.join(self._guard.parameters)}, got {name!r}.")
-
-    def _check_rows(self, rows: Sequence[tuple[int, ...]]) -> None:
-        vocabulary = self._base.get_input_embeddings().num_embeddings
-        for index, row in enumerate(rows):
-            if not row:
-                raise RuleError(f"row {index} must have at least one token, got none.")
-            if len(row) > self._max_length:
-                raise RuleError(
-                    f"row {index} must have at most `model.max_length` = {self._max_length} tokens, got {len(row)}. "
-                    "Shorten the page or raise the limit."
-                )
-            if not 0 <= min(row) <= max(row) < vocabulary:
-                raise RuleError(
-                    f"row {index} must have token ids from 0 to {vocabulary - 1}, got {min(row)} to {max(row)}. "
-                    "Was it made with another tokenizer?"
-                )
 
 
 def answer_ids(tokenizer: PreTrainedTokenizerBase, prompt: str, answers: Sequence[str]) -> tuple[int, ...]:
@@ -506,33 +379,3 @@ def answer_ids(tokenizer: PreTrainedTokenizerBase, prompt: str, answers: Sequenc
     if len(set(found)) < len(found):
         raise RuleError(f"`answers` must have different tokens, got {found} for {list(answers)}.")
     return tuple(found)
-
-
-def _add_adapters(base: PreTrainedModel, lora: LoraConfig, roles: Sequence[str], below: int, seed: int) -> PeftModel:
-    """Add one adapter a role; first weights depend on the seed and the role alone."""
-    layers = base.config.num_hidden_layers
-    with torch.random.fork_rng():
-        for number, role in enumerate(roles):
-            torch.manual_seed(seed * len(ROLES) + ROLES.index(role))
-            config = PeftLoraConfig(
-                r=lora.rank,
-                lora_alpha=lora.alpha,
-                lora_dropout=0.0,  # log-probs in training must equal those in scoring
-                target_modules=lora.targets if isinstance(lora.targets, str) else list(lora.targets),
-                layers_to_transform=list(range(below, layers)) if below else None,
-                task_type="CAUSAL_LM",
-            )
-            if number == 0:
-                model = get_peft_model(base, config, adapter_name=role, autocast_adapter_dtype=True)
-            else:
-                model.add_adapter(role, config, autocast_adapter_dtype=True)
-    return model
-
-
-def _value_head(width: int, device: torch.device, seed: int) -> nn.Linear:
-    generator = torch.Generator().manual_seed(seed)
-    head = nn.Linear(width, 2)
-    with torch.no_grad():
-        head.weight.copy_(HEAD_SCALE / width**0.5 * torch.randn(2, width, generator=generator))
-        head.bias.zero_()
-    return head.to(device)

@@ -1,8 +1,8 @@
 """A role on disk: a folder that PEFT and vLLM load in one call, written whole or not at all.
 
 ``adapter_config.json`` and ``adapter_model.safetensors`` as PEFT writes them, and ``value_head.safetensors`` beside
-them for the critic. Read and written by ``model``. A folder appears under its name only when it is complete and has been
-read back; a training job that is ended at any moment leaves the old folder or the new one.
+them for the critic. Read and written by ``model``. A folder appears under its name only when it is complete and has
+been read back; a training job that is ended at any moment leaves the old folder or the new one.
 
 Differs from the released code, which saves full models and misses the last update (``trainer.py:372``).
 """
@@ -158,10 +158,7 @@ def _check_file(role: str, file: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def _check_settings(role: str, saved: Mapping[str, object], own: Mapping[str, object]) -> None:
     pairs = [(key, saved.get(key), own.get(key)) for key in SHAPE_KEYS]
-    targets = [
-        sorted(side) if isinstance(side, list) else side for side in (saved["target_modules"], own["target_modules"])
-    ]
-    pairs.append(("target_modules", *targets))
+    pairs.append(("target_modules", *(sorted(side["target_modules"]) for side in (saved, own))))
     differing = [f"{key}: saved {old!r}, here {new!r}" for key, old, new in pairs if old != new]
     if differing:
         raise RuleError(f"`{role}` was saved with other settings: {'; '.join(differing)}. Use the settings of the run.")

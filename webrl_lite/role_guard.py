@@ -149,9 +149,7 @@ class RoleGuard:
         except BaseException:
             if train and entry != before:
                 for graph in self._graphs:
-                    graph.abandoned = (
-                        True  # an exception's frames keep the graph alive; it must not block the next role
-                    )
+                    graph.abandoned = True  # the exception's frames keep it alive; that must not block the next role
             raise
         finally:
             self._stack.pop()

@@ -30,6 +30,10 @@ CLOSE_SECONDS = 5.0
 BLOCKED_LINES = 3
 
 
+class PageError(LookupError):
+    """A page that a grader asked for and that the site does not have: status and its text."""
+
+
 @dataclass(eq=False)
 class Process:
     """One running Chromium."""
@@ -261,7 +265,6 @@ class Session:
         locator: str = "",
         prep: Sequence[str] = (),
         *,
-        html: bool = False,
         until: Callable[[str], bool] | None = None,
         cookies: Sequence[Mapping[str, str | float | bool]] | None = None,
     ) -> str:
@@ -272,8 +275,7 @@ class Session:
             locator: JavaScript expression, for example ``document.querySelector('h1').innerText``; "" is the whole
                 page. From trusted task files only: it is executed.
             prep: JavaScript statements that are run before; as trusted.
-            html: with an empty locator, give the page's source in place of its visible text.
-            until: read again until this holds of the text, at most ``Limits.observe`` seconds, then give the last.
+            until: read again until this holds of the text, at most ``Limits.settle`` seconds, then give the last.
             cookies: the reader's cookies; None: those of the agent.
 
         Returns:
@@ -281,6 +283,7 @@ class Session:
 
         Raises:
             ValueError: the address is not on the episode's sites.
+            PageError: the site answered that there is no such page, or another status of 400 and above.
             BrowserError: the page cannot be loaded.
         """
         if self._refusal(url):
@@ -294,17 +297,18 @@ class Session:
                 tabs = Tabs(context, self.limits, self._refusal)
                 page = await context.new_page()
                 since = time.time() * 1000
-                await page.goto(url, wait_until="commit", timeout=self.limits.navigation * 1000)
+                response = await page.goto(url, wait_until="commit", timeout=self.limits.navigation * 1000)
                 await tabs.settle(since)
                 self._check_sites()
+                if response is not None and response.status >= 400:
+                    raise PageError(f"{response.status} {response.status_text}".strip())
                 for statement in prep:
                     await tabs.ask(page.evaluate(f"() => {{ {statement} }}"))
                     await tabs.settle(time.time() * 1000)
                 question = f"() => ({locator})" if locator else "() => document.body ? document.body.innerText : ''"
-                end = time.monotonic() + self.limits.observe
+                end = time.monotonic() + self.limits.settle
                 while True:
-                    whole = html and not locator
-                    value = await tabs.ask(page.content() if whole else page.evaluate(question))
+                    value = await tabs.ask(page.evaluate(question))
                     text = "" if value is None or value is False else str(value)
                     if until is None or until(text) or time.monotonic() > end:
                         return text

@@ -108,7 +108,8 @@ QUIET_JS = """
     const body = document.body;
     if (!body || !/^https?:/.test(location.protocol)) return false;
     const marks = '[aria-busy="true"], [class*="skeleton" i], [class*="spinner" i], .loading, .loader';
-    const drawn = (e) => e.getClientRects().length && e.checkVisibility({opacityProperty: true, visibilityProperty: true});
+    const seen = {opacityProperty: true, visibilityProperty: true};
+    const drawn = (e) => e.getClientRects().length && e.checkVisibility(seen);
     if ([...body.querySelectorAll(marks)].some(drawn)) return true;
     const text = body.innerText.trim();
     if (!text) return document.scripts.length > 0

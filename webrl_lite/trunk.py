@@ -121,7 +121,7 @@ class Trunk:
         self.hits += len(rows) - len(missing)
         self.misses += len(missing)
         if missing:
-            # computed in the same padded shape as asked for if all are missing, so that numbers are the same bit for bit
+            # if all are missing, in the padded shape that was asked for, so that no bit differs from a plain pass
             part = batch if len(missing) == len(rows) else pad([rows[i] for i in missing], batch.input_ids.device)
             with torch.no_grad():
                 computed = self._run(self._lower, part, input_ids=part.input_ids)

@@ -25,9 +25,10 @@ from gymnasium.spaces import Sequence as SequenceSpace
 
 from webrl_lite import evaluators
 from webrl_lite.actions import Action, ActionError, parse
-from webrl_lite.browser import Browser, BrowserError, Session
+from webrl_lite.browser import Browser, BrowserError
 from webrl_lite.envs.backend import Backend, Start
 from webrl_lite.observation import Observation, count_tokens_default
+from webrl_lite.session import PageError, Session
 from webrl_lite.trajectory import JSON, Step, StopReason, Task, Trajectory, Verdict
 
 Result = TypeVar("Result")
@@ -364,7 +365,7 @@ class WebEnv(gymnasium.Env[Values, str]):
             return await self._session.read(
                 url, read.locator, read.prep, until=expected, cookies=self._start.grader_cookies
             )
-        except ValueError as refusal:  # an address that is not on the episode's sites
+        except (ValueError, PageError) as refusal:  # not on the episode's sites, or not there
             return {"error": str(refusal)}
 
     def _grade(self, answer: str, final_url: str, evidence: Mapping[str, JSON]) -> Verdict:
