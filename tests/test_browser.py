@@ -414,8 +414,8 @@ def test_locale_time_zone_and_place_are_as_asked(browser: Browser, site: LocalSi
         )
     )
     visit(browser, session, site.url + "/")
-    script = """() => new Promise((done, no) => navigator.geolocation.getCurrentPosition((p) => done([navigator.language,
-        Intl.DateTimeFormat().resolvedOptions().timeZone, innerWidth, innerHeight, p.coords.latitude]), no))"""
+    script = """() => new Promise((done, no) => navigator.geolocation.getCurrentPosition((p) => done([
+        navigator.language, Intl.DateTimeFormat().resolvedOptions().timeZone, innerWidth, innerHeight, p.coords.latitude]), no))"""
     assert browser.call(session.tabs.active.evaluate(script)) == ["de-DE", "Asia/Tokyo", 800, 600, 40.44]
     browser.call(session.close())
 

@@ -65,9 +65,9 @@ class Shop:
 
     def product(self, where: str) -> sqlite3.Row:
         options = "SELECT product_id FROM shop_product_option"
-        return self.rows(
-            f"SELECT * FROM shop_product WHERE enabled AND stock > 9 AND {where.format(options=options)}"
-        )[0]
+        return self.rows(f"SELECT * FROM shop_product WHERE enabled AND stock > 9 AND {where.format(options=options)}")[
+            0
+        ]
 
 
 @pytest.fixture
@@ -282,9 +282,7 @@ def test_a_review_with_errors_keeps_its_text(shop: Shop) -> None:
 
 
 def test_a_new_review_waits_for_approval(shop: Shop) -> None:
-    page = shop.post(
-        "/review/product/post/10", nickname="Maya", title="Fine", body="Does what it should.", rating="4"
-    )
+    page = shop.post("/review/product/post/10", nickname="Maya", title="Fine", body="Does what it should.", rating="4")
     assert "for moderation" in page.text
     review = shop.rows("SELECT * FROM shop_review ORDER BY id DESC")[0]
     assert (review["status"], review["rating"], review["customer_id"]) == ("Pending", 4, MAYA)
@@ -359,9 +357,7 @@ def test_the_orders_of_the_usual_customer_fill_five_pages_and_are_found_by_produ
         "SELECT i.name, o.number FROM shop_order_item i JOIN shop_order o ON o.id = i.order_id"
         " WHERE o.customer_id = 1 ORDER BY o.id LIMIT 1"
     )[0]
-    assert (
-        item["number"] in shop.get(f"/sales/order/history/?q={item['name'].replace(' ', '+').lower()}").text
-    )
+    assert item["number"] in shop.get(f"/sales/order/history/?q={item['name'].replace(' ', '+').lower()}").text
     assert "No order fits your search." in shop.get("/sales/order/history/?q=zebra").text
 
 

@@ -1,5 +1,8 @@
 """Tiny random models and tokenizers, built on the spot: nothing is downloaded."""
 
+import atexit
+import functools
+import tempfile
 from pathlib import Path
 
 import torch
@@ -14,6 +17,11 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
+
+from webrl_lite.config import LoraConfig, ModelConfig
+from webrl_lite.model import SharedBase
+
+torch.set_num_threads(1)  # tensors this small only wait for each other
 
 VOCABULARY = 320
 
@@ -105,3 +113,36 @@ def save(folder: Path, model: PreTrainedModel) -> Path:
     model.save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return folder
+
+
+@functools.cache
+def folder(kind: str) -> Path:
+    """A folder with a model that all tests of a process share: ``llama``, ``lfm2``, ``gpt2``, ``llama64``."""
+    builders = {"llama": llama, "lfm2": lfm2, "gpt2": gpt2, "llama64": functools.partial(llama, width=64)}
+    place = tempfile.TemporaryDirectory(prefix="tiny-model-")
+    atexit.register(place.cleanup)
+    return save(Path(place.name), builders[kind]())
+
+
+def load(
+    kind: str = "llama",
+    *,
+    quantization: str = "none",
+    dtype: str = "float32",
+    top_layers: int | None = None,
+    rank: int = 4,
+    max_length: int = 2500,
+    **settings: object,
+) -> SharedBase:
+    """A shared base over one of these models, on the CPU."""
+    model = ModelConfig(name=str(folder(kind)), quantization=quantization, dtype=dtype, max_length=max_length)
+    return SharedBase.load(model, LoraConfig(rank=rank, alpha=8, top_layers=top_layers), device="cpu", **settings)
+
+
+def stir(shared: SharedBase, *roles: str) -> None:
+    """Give adapters random weights, as training would; a fresh one changes nothing."""
+    for number, role in enumerate(roles):
+        generator = torch.Generator().manual_seed(number)
+        with torch.no_grad():
+            for parameter in shared.trainable_parameters(role):
+                parameter.copy_(0.1 * torch.randn(parameter.shape, generator=generator))

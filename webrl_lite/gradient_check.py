@@ -134,7 +134,8 @@ def _check_transpose(layer: nn.Module, dtype: torch.dtype, device: torch.device,
         offset = layer(x)  # a bias, if there is one; and the pass after which some versions are at fault
     with torch.enable_grad():
         x.requires_grad_()
-        (gradient,) = torch.autograd.grad(layer(x), x, v)
+        (gradient,) = torch.autograd.grad(layer(x), x, v, allow_unused=True)
+    gradient = torch.zeros_like(x) if gradient is None else gradient
     with torch.no_grad():
         left = ((layer(gradient) - offset).float() * v.float()).sum()
         right = gradient.float().square().sum()

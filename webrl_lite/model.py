@@ -231,6 +231,7 @@ class SharedBase:
         Raises:
             RuleError: no role is in use, an empty prompt or action, ids outside the vocabulary, too many tokens.
         """
+        self._guard.require()
         for index, sample in enumerate(samples):
             if not sample.prompt or not sample.action:
                 part = "action" if sample.prompt else "prompt"
@@ -244,9 +245,11 @@ class SharedBase:
             return list(logprobs.split([len(samples[i].action) for i in group]))
 
         scores = self._passes.run([s.row for s in samples], [len(s.prompt) for s in samples], spans, score)
+        if not scores:
+            return torch.zeros((0,) if reduction == "sum" else (0, 0))
         if reduction == "sum":
-            return self._result(torch.stack([s.sum() for s in scores]))  # each alone: the padding changes no bit
-        return self._result(nn.utils.rnn.pad_sequence(scores, batch_first=True))
+            return self._guard.watch(torch.stack([s.sum() for s in scores]))  # each alone: padding changes no bit
+        return self._guard.watch(nn.utils.rnn.pad_sequence(scores, batch_first=True))
 
     def value_logits(self, prompts: Sequence[Sequence[int]]) -> Tensor:
         """Return the critic's logits of failure and success, from each prompt's last token.
@@ -260,11 +263,11 @@ class SharedBase:
         Raises:
             RuleError: another role than the critic is in use, or as for ``action_logprobs``.
         """
-        if self._guard.require().role != "critic":
-            raise RuleError(f"values need the role critic, got {self._guard.require().role}.")
-        return self._result(
-            torch.stack(self._passes.at_last_token(prompts, lambda states: self.value_head(states.float())))
-        )
+        role = self._guard.require().role
+        if role != "critic":
+            raise RuleError(f'values need the role critic, got {role}. Write `with shared.role("critic"):` around it.')
+        scores = self._passes.at_last_token(prompts, lambda states: self.value_head(states.float()))
+        return self._guard.watch(torch.stack(scores)) if scores else torch.zeros(0, 2)
 
     def values(self, prompts: Sequence[Sequence[int]]) -> Tensor:
         """Return V(s), the probability of success, of B prompts: (B,) float32 in [0, 1]. Raises as ``value_logits``."""
@@ -284,12 +287,14 @@ class SharedBase:
         Raises:
             RuleError: as for ``action_logprobs``.
         """
+        self._guard.require()
         picked = torch.tensor(list(candidates), device=self._passes.device)
 
         def score(states: Tensor) -> Tensor:
             return torch.log_softmax(self._passes.logits(states).float(), dim=-1)[:, picked]
 
-        return self._result(torch.stack(self._passes.at_last_token(prompts, score)))
+        scores = self._passes.at_last_token(prompts, score)
+        return self._guard.watch(torch.stack(scores)) if scores else torch.zeros(0, len(candidates))
 
     def generate(
         self,
@@ -338,9 +343,6 @@ class SharedBase:
                 stop_ids=frozenset(stop_ids),
                 seeds=seeds,
             )
-
-    def _result(self, scores: Tensor) -> Tensor:
-        return self._guard.watch(scores)
 
     def _head(self, role: str) -> nn.Module | None:
         return self.value_head if role == "critic" else None

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -80,11 +79,9 @@ class Passes:
                 scores.update(zip(group, score(states[places, flat], group), strict=True))
         return [scores[i] for i in range(len(rows))]
 
-    def hidden(
-        self, rows: Sequence[tuple[int, ...]], prompts: Sequence[int], side: Literal["left", "right"] = "right"
-    ) -> tuple[Tensor, Batch]:
-        """Return the last hidden states (B, S, width) of rows."""
-        batch = pad(rows, self.device, side)
+    def hidden(self, rows: Sequence[tuple[int, ...]], prompts: Sequence[int]) -> tuple[Tensor, Batch]:
+        """Return the last hidden states (B, S, width) of rows, and where in them a row's tokens are."""
+        batch = pad(rows, self.device)
         if self.trunk is not None:
             states = self.trunk.states(rows, prompts, batch)
             if torch.is_grad_enabled():
@@ -135,6 +132,7 @@ class Passes:
             )
 
     def check_rows(self, rows: Sequence[tuple[int, ...]]) -> None:
+        """Raise ``RuleError`` for a row that is empty, too long, or has ids outside the vocabulary."""
         vocabulary = self.base.get_input_embeddings().num_embeddings
         for index, row in enumerate(rows):
             if not row:

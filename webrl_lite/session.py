@@ -164,9 +164,11 @@ class Session:
         """Open the start pages, one tab each; the first becomes the active one.
 
         Raises:
-            ValueError: an address is not on the episode's sites.
+            ValueError: an address is not on the episode's sites, or there are more than `Limits.tabs`.
             BrowserError: a page does not load, or answers with a server error (status 500 and above).
         """
+        if len(urls) > self.limits.tabs:
+            raise ValueError(f"`urls` must be at most `Limits.tabs` = {self.limits.tabs} addresses, got {len(urls)}.")
         for url in urls:
             if self._refusal(url):
                 raise ValueError(f"`urls` must be on the sites {list(self._sites.values())}, got {url!r}.")
@@ -197,7 +199,6 @@ class Session:
         async with self._guard(self.limits.step):
             begun = time.perf_counter()
             since = time.time() * 1000
-            self.tabs.take_lines()
             self.tabs.new_pages.clear()
             self._load_blocked = False
             line = await self._executor.run(action)
@@ -227,17 +228,22 @@ class Session:
             error: line about the last reply; None: what the last action gave.
         """
         async with self._guard(self.limits.observe):
-            page = self.tabs.active
-            if self._shown is not None and page in self.tabs.new_pages:
-                self._settled = await self.tabs.settle(time.time() * 1000)  # a pop-up that came late
-            late = [*await self._audit(), *self.tabs.take_lines()]
-            page = self.tabs.active
-            if self._shown != (page, self.tabs.loads[page]):
-                self._shown = (page, self.tabs.loads[page])
+            late: list[str] = []
+            for attempt in (1, 2, 3):  # what comes after the step may replace the page while it is read
+                if self._shown is not None and self.tabs.moving:
+                    self._settled = await self.tabs.settle(time.time() * 1000)
+                late += [*await self._audit(), *self.tabs.take_lines()]
+                page = self.tabs.active
+                document = (page, self.tabs.loads[page])
+                read = await snapshot(page)
+                if attempt == 3 or document == (self.tabs.active, self.tabs.loads[page]):
+                    break
+                await read.dispose()
+            if self._shown != document:
+                self._shown = document
                 self._executor.turned.clear()
-            errors = " ".join([self._error if error is None else error, *late]).strip()
+            errors = " ".join([self._error if error is None else error, *dict.fromkeys(late)]).strip()
             header = Header(self._address(page.url), self.tabs.index, len(self.tabs.pages), errors, self._settled)
-            read = await snapshot(page)
             if self._snapshot is not None:
                 await self._snapshot.dispose()
             self._snapshot = read

@@ -205,6 +205,11 @@ class Tabs:
         """Number of the active tab, from 0."""
         return self.pages.index(self.active)
 
+    @property
+    def moving(self) -> bool:
+        """Whether something has begun by itself that may change what the agent sees: a load or a new tab."""
+        return self._coming or bool(self._loads or self.blocked or self.new_pages)
+
     async def focus(self, page: Page) -> None:
         """Make a tab the active one."""
         self._recent.remove(page)

@@ -19,9 +19,11 @@ from pathlib import Path
 
 from webrl_lite.envs.embedded import world
 from webrl_lite.envs.embedded.backend import EmbeddedSites
-from webrl_lite.envs.embedded.families import SPLITS, all_families
+from webrl_lite.envs.embedded.families import SPLITS, all_families, required_steps
 from webrl_lite.envs.embedded.play import Tally, play_all
 from webrl_lite.trajectory import Task
+
+FAMILY_HELP = "only this family, for example shopping.order_total, or all of a site, for example map"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,13 +34,14 @@ def main(arguments: list[str] | None = None) -> int:
     tasks.add_argument("--split", choices=SPLITS, help="only this split (default: all)")
     oracle = commands.add_parser("oracle", help="solve tasks by script through Chromium")
     oracle.add_argument("--split", choices=SPLITS, help="only this split (default: all)")
-    oracle.add_argument("--family", help="only this family, for example shopping.order_total, or site, for example map")
+    oracle.add_argument("--family", help=FAMILY_HELP)
     oracle.add_argument("--limit", type=int, help="at most so many tasks, drawn with --seed (default: all)")
     oracle.add_argument("--seed", type=int, default=0, help="seed of the draw (default 0)")
     oracle.add_argument("--workers", type=int, default=2, help="episodes at once (default 2)")
     oracle.add_argument("--only-oracle", action="store_true", help="leave out the null, N/A and wrong-answer agents")
     oracle.add_argument("--verbose", action="store_true", help="print every reply and observation")
     measure = commands.add_parser("measure", help="run all oracles and store required_steps.json")
+    measure.add_argument("--family", help=FAMILY_HELP)
     measure.add_argument("--workers", type=int, default=2, help="episodes at once (default 2)")
     options = parser.parse_args(arguments)
     if options.command is None:
@@ -46,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command == "tasks":
         return print_tasks(options.split)
     if options.command == "measure":
-        return store_steps(options.workers)
+        return store_steps(options.family, options.workers)
     return run_oracles(options)
 
 
@@ -86,14 +89,7 @@ def run_oracles(options: argparse.Namespace) -> int:
     """Run the oracles of some tasks and print one JSON line at the end; status 1 if a task was not solved."""
     sites = EmbeddedSites()
     try:
-        chosen = [
-            task
-            for task in sites.tasks
-            if options.split in (None, task.split)
-            and (
-                options.family is None or task.family == options.family or task.family.startswith(f"{options.family}.")
-            )
-        ]
+        chosen = [t for t in select(sites, options.family) if options.split in (None, t.split)]
         if not chosen:
             names = ", ".join(family.name for family in all_families())
             print(
@@ -127,24 +123,30 @@ def summary(tally: Tally) -> dict[str, int | None]:
     }
 
 
-def store_steps(workers: int) -> int:
-    """Run all oracles and store how many replies each needed; status 1, and nothing stored, if one failed."""
+def select(sites: EmbeddedSites, family: str | None) -> list[Task]:
+    """Return the tasks of a family or of a site; all if None."""
+    return [t for t in sites.tasks if family is None or t.family == family or t.family.startswith(f"{family}.")]
+
+
+def store_steps(family: str | None, workers: int) -> int:
+    """Run oracles and store how many replies each needed; status 1 if a task was not solved (its entry is dropped)."""
     sites = EmbeddedSites()
     try:
-        tally = play_all(sites, list(sites.tasks), workers=workers, others=False)
+        chosen = select(sites, family)
+        tally = play_all(sites, chosen, workers=workers, others=False)
     finally:
         sites.close()
     for task_id, reason in tally.failures:
         print(f"FAILED {task_id}: {reason}", file=sys.stderr)
-    print(json.dumps(summary(tally)))
-    if tally.oracle < tally.tried:
-        return 1
+    played = {task.task_id for task in chosen}
+    known = {task.task_id for task in sites.tasks} - played
+    steps = {name: number for name, number in required_steps().items() if name in known} | tally.steps
     target = Path(__file__).with_name("required_steps.json")
     partial = target.with_suffix(".partial")
-    partial.write_text(json.dumps(tally.steps, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+    partial.write_text(json.dumps(steps, indent=0, sort_keys=True) + "\n", encoding="utf-8")
     os.replace(partial, target)
-    print(f"wrote {target}")
-    return 0
+    print(json.dumps(summary(tally)))
+    return 0 if tally.oracle == tally.tried else 1
 
 
 if __name__ == "__main__":

@@ -91,6 +91,8 @@ def make_site(key: str, title: str, *, login_path: str, login_label: str = "User
         if "user" in session and time.time() - session.get("at", 0) > SESSION_SECONDS:
             session.clear()
             flash("Your session has expired. Please sign in again.", "error")
+            if request.method == "POST" and request.path != login_path:
+                return redirect(login_path)
         if request.method == "POST" and not secrets.compare_digest(
             request.form.get("form_key", ""), session.get("form_key", "-")
         ):

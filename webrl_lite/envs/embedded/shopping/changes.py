@@ -17,14 +17,14 @@ from webrl_lite.trajectory import JSON
 MAYA = 1
 """Id of the usual customer."""
 REVIEWS = (
-    ("Just right", "We use it every weekend and like it."),
-    ("Good buy", "It looks better than in the picture."),
-    ("So so", "It works, but I had hoped for more."),
-    ("Not for me", "It is too big for my small kitchen."),
-    ("Came broken", "One part was broken when it came."),
-    ("Happy with it", "My sister wants one too."),
+    (5, "Just right", "We use it every weekend and like it."),
+    (4, "Good buy", "It looks better than in the picture."),
+    (3, "So so", "It works, but I had hoped for more."),
+    (2, "Not for me", "It is too big for my small kitchen."),
+    (1, "Came broken", "One part was broken when it came."),
+    (5, "Happy with it", "My sister wants one too."),
 )
-"""Titles and texts of reviews to write."""
+"""Stars, titles and texts of reviews to write."""
 MESSAGES = (
     "When will it arrive?",
     "One item is missing from the box.",
@@ -118,8 +118,7 @@ def write_review(db: sqlite3.Connection) -> Iterator[Instance]:
     """Write a review; the nickname may be any."""
     for row in plain_products(db):
         for turn in range(2):
-            number = row["id"] + turn * 3
-            stars, (title, body) = 1 + number % 5, REVIEWS[number % len(REVIEWS)]
+            stars, title, body = REVIEWS[(row["id"] + turn * 3) % len(REVIEWS)]
             values = {
                 "product": row["name"],
                 "stars": f"{stars} star{'' if stars == 1 else 's'}",
@@ -258,7 +257,7 @@ def buy(db: sqlite3.Connection) -> Iterator[Instance]:
         how = f"to my default address by {method} and pay by {payment}"
         values = {"product": row["name"], "method": method, "payment": payment, "how": how}
         yield Instance(values, (f"product:{row['name']}",), _bought(row, method, payment=payment, **home), 4)
-        address = others[row["id"] % len(others)]
+        address = others[row["id"] // len(SHIPPING) % len(others)]
         how = f"to {address['name']}, {address['street']}, by {method}"
         values = {
             "product": row["name"],

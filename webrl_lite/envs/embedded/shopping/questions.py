@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from webrl_lite.envs.embedded.families import Family, Instance, answer, entity_split, final_page
 from webrl_lite.envs.embedded.shopping import oracles
 from webrl_lite.envs.embedded.shopping.catalog import BANDS, band_label, within
-from webrl_lite.envs.embedded.shopping.goods import DEPARTMENTS, LINES
+from webrl_lite.envs.embedded.shopping.goods import DEPARTMENTS, LINES, SIZES
 from webrl_lite.envs.embedded.shopping.shop import PRODUCTS
 from webrl_lite.envs.embedded.site import day, money
 
@@ -61,8 +61,8 @@ def maya_orders(db: sqlite3.Connection, *statuses: str) -> list[sqlite3.Row]:
 
 
 def price(db: sqlite3.Connection) -> Iterator[Instance]:
-    """Ask for prices, also of products that share their name."""
-    for row in plain_products(db):
+    """Ask for prices, often of products that share their name."""
+    for row in plain_products(db)[::4]:
         if row["special_price"] is None:
             values = {"product": row["name"], "what": row["name"]}
             yield Instance(values, (f"product:{row['name']}",), answer(money(row["cost"])), 1)
@@ -78,7 +78,8 @@ def not_sold(db: sqlite3.Connection) -> Iterator[Instance]:
     names = {row["name"] for row in db.execute("SELECT name FROM shop_product")}
     left = {"train": 4, "test": 2}
     nouns = [noun for own in DEPARTMENTS.values() for shelf in own for noun in shelf.nouns]
-    for name in (f"{line} {noun}" for line in LINES for noun in nouns):
+    pairs = ((LINES[(turn + place) % len(LINES)], noun) for turn in range(9) for place, noun in enumerate(nouns))
+    for name in (f"{line} {noun}" for line, noun in pairs):
         split = entity_split(f"product:{name}")
         known = name in names or f"{name} Small" in names
         if not known and left[split]:
@@ -192,8 +193,9 @@ def tracking(db: sqlite3.Connection) -> Iterator[Instance]:
 
 
 def product_page(db: sqlite3.Connection) -> Iterator[Instance]:
-    """Open the page of a product by a brand."""
-    for row in [*twins(db), *plain_products(db)]:
+    """Open the page of one of two products that are easily taken for each other."""
+    sized = [row for row in plain_products(db) if row["name"].endswith((SIZES[0], SIZES[-1]))]
+    for row in [*twins(db), *sized]:
         values = {"product": row["name"], "brand": row["brand"]}
         grader = final_page(f"__SHOPPING__/{row['slug']}.html")
         yield Instance(values, (f"product:{row['name']}",), grader, 2)
