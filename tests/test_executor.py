@@ -608,6 +608,7 @@ def test_a_page_that_fits_has_nothing_to_scroll(web: Web) -> None:
     "body",
     [
         "<body style='overflow:hidden'><div style='height:600px;overflow:auto'>{rows}</div>",
+        "<body style='overflow:hidden'><div style='height:600px;overflow:auto'>{rows}</div><p style='height:2000px'>",
         "<style>html,body {{ height:100%; margin:0; overflow:hidden }}</style>"
         "<div style='height:100%;overflow-y:scroll'>{rows}</div>",
         "<div style='height:2000px'>Page</div>"

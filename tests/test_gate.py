@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -147,7 +148,9 @@ def test_an_allowed_request_passes_with_its_path_only() -> None:
     run(test)
 
 
-def test_names_under_localhost_are_this_machine_without_a_name_server() -> None:
+def test_names_under_localhost_are_this_machine_without_a_name_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: pytest.fail("no name may be looked up"))
+
     async def test() -> None:
         async with server(hello) as port, gate(f"http://shop.w3.localhost:{port}") as proxy:
             assert (await fetch(proxy, get(f"http://shop.w3.localhost:{port}/")))[0] == "HTTP/1.1 200 OK"

@@ -92,7 +92,10 @@ def test_backward_inside_another_roles_block_is_refused(shared: SharedBase) -> N
     """ADAPTERS hazard 5: no gradients without checkpointing, an unclear error with it."""
     with shared.role("actor", train=True):
         loss = shared.action_logprobs(SAMPLES).sum()
-        with shared.role("ref"), pytest.raises(RuleError, match="must run inside its block, it ran inside .* `ref`"):
+        with (
+            shared.role("ref"),
+            pytest.raises(RuleError, match="must run inside its own block, it ran inside .* `ref`"),
+        ):
             loss.backward()
         assert gradients(shared, "actor") == [None] * len(gradients(shared, "actor"))
 
@@ -108,7 +111,7 @@ def test_a_second_backward_in_another_role_is_refused(shared: SharedBase) -> Non
     with shared.role("actor", train=True):
         loss = shared.action_logprobs(SAMPLES).sum()
         loss.backward(retain_graph=True)
-    with shared.role("critic", train=True), pytest.raises(RuleError, match="must run inside its block"):
+    with shared.role("critic", train=True), pytest.raises(RuleError, match="must run inside its own block"):
         loss.backward()
 
 

@@ -246,13 +246,32 @@ def test_an_empty_search_says_so(client):
     assert client.get("/search").status_code == 200
 
 
-def test_a_category_is_filtered_and_sorted_by_its_address(client, db):
+def test_a_word_of_a_search_may_be_the_beginning_of_one(client):
+    count = re.search(r"(\d+) results for", client.get("/search?q=pharmacies+in+Dunmere").text)[1]
+    assert f"{count} results for" in client.get("/search?q=pharm+dunm").text
+    assert "Nothing was found" in client.get("/search?q=unmere").text
+
+
+def test_a_house_number_must_be_equal(client):
+    assert "Nothing was found" in client.get("/search?q=1+Dunmere").text
+
+
+def test_a_category_is_filtered_by_its_address(client, db):
     rows = db.execute(
         "SELECT place.id FROM map_place AS place JOIN map_town AS town ON town.id = town_id "
-        "WHERE kind = 'restaurant' AND town.name = 'Dunmere' AND wheelchair = 'yes' ORDER BY founded"
+        "WHERE kind = 'restaurant' AND town.name = 'Carrow Hill' AND wheelchair = 'no' ORDER BY place.id"
     ).fetchall()
-    page = client.get("/category/restaurant?town=Dunmere&wheelchair=yes&sort=oldest").text
-    assert re.findall(r'href="/node/(\d+)"', page) == [str(row[0]) for row in rows]
+    page = client.get("/category/restaurant?town=Carrow+Hill&wheelchair=no").text
+    assert len(rows) > 1
+    assert sorted(re.findall(r'href="/node/(\d+)"', page)) == [str(row[0]) for row in rows]
+
+
+def test_a_category_is_sorted_by_its_address(client, db):
+    names = {"name": "ORDER BY name", "oldest": "ORDER BY founded, id"}
+    for sort, order in names.items():
+        rows = db.execute(f"SELECT id FROM map_place WHERE kind = 'hotel' {order} LIMIT 10").fetchall()
+        page = client.get(f"/category/hotel?sort={sort}", follow_redirects=True).text
+        assert re.findall(r'href="/node/(\d+)"', page) == [str(row[0]) for row in rows], sort
 
 
 def test_a_filter_left_empty_is_not_in_the_address(client):

@@ -185,7 +185,7 @@ def _targets(base: PreTrainedModel, lora: LoraConfig, below: int) -> str | list[
 def value_head(width: int, device: torch.device, seed: int) -> nn.Linear:
     """Return the critic's fresh head: hidden states of a width to the logits of failure and success, near 0 both."""
     generator = torch.Generator().manual_seed(seed)
-    head = nn.Linear(width, 2)
+    head = nn.utils.skip_init(nn.Linear, width, 2)  # its own first weights would take from the global random numbers
     with torch.no_grad():
         head.weight.copy_(HEAD_SCALE / width**0.5 * torch.randn(2, width, generator=generator))
         head.bias.zero_()

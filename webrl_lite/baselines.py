@@ -66,7 +66,8 @@ def released_credit(values: Tensor, reward: float, lam: float, gamma: float) -> 
     +1; a step of a failure if V rises by at least ``MARGIN``.
 
     # differs from paper and release: after the last step the paper has the value 0, the release what the critic says
-    about the same page with one round more of history; that round is made up, so V is taken to be unchanged here.
+    about the same page with one round more of history; that round is made up, so V is taken to be unchanged here, which
+    like 0 never passes the margin.
     """
     raw = _released_sum(values, reward, gamma).clamp(-1, 1)
     return torch.where(raw >= 0, torch.ones_like(raw), torch.full_like(raw, -0.6))

@@ -33,6 +33,8 @@ _FEATURES_OFF = (
     *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "MediaRouter", "LensOverlay"),
     *("AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints", "NetworkTimeServiceQuerying", "AimEnabled"),
     *("PreconnectToSearch", "AutofillServerCommunication", "Translate", "SpareRendererForSitePerProcess"),
+    # The drop-down of the address bar, which nobody sees, is a page with a renderer of its own in each context.
+    *("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup", "PreloadTopChromeWebUI"),
 )
 FLAGS = (
     f"--disable-features={','.join(_FEATURES_OFF)}",
@@ -149,17 +151,16 @@ def install() -> Path:
 
 
 class Loop(asyncio.ProactorEventLoop if sys.platform == "win32" else asyncio.SelectorEventLoop):
-    """A loop whose children get a session of their own, so that a Ctrl-C in the terminal reaches Python alone."""
+    """A loop whose children keep their temporary files in a folder of ours."""
 
     def __init__(self, temp: Path):
         super().__init__()
         self.temp = temp
 
     async def subprocess_exec(self, protocol_factory, *command, **options):  # noqa: ANN001, ANN002, ANN003, ANN201
-        """Start a child in its own session, with its temporary files in the run's folder."""
+        """Start a child with its temporary files in the folder."""
         places = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(self.temp))
         options["env"] = {**(options.get("env") or os.environ), **places}
-        options["start_new_session"] = True
         return await super().subprocess_exec(protocol_factory, *command, **options)
 
 

@@ -75,7 +75,8 @@ def _gradients(
         parameter.grad = None
     output = _forward(layers, inputs.detach().requires_grad_(), batch)
     real = batch.attention_mask[..., None].bool()
-    (output.float() * direction).masked_fill(~real, 0.0).sum().backward()
+    if output.requires_grad:
+        (output.float() * direction).masked_fill(~real, 0.0).sum().backward()
     gradients = [parameter.grad for parameter in parameters]
     for parameter in parameters:
         parameter.grad = None
