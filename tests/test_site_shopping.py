@@ -210,6 +210,12 @@ def test_search_wants_every_word_at_the_start_of_a_word(shop: Shop) -> None:
     assert "returned no results" in shop.get("/catalogsearch/result/?q=%25").text
 
 
+def test_search_finds_a_sku_only_when_it_is_whole(shop: Shop) -> None:
+    product = shop.product("sku = 'KNI-104'")
+    assert names(shop.get("/catalogsearch/result/?q=kni-104")) == [product["name"]]
+    assert "returned no results" in shop.get("/catalogsearch/result/?q=kni-1").text
+
+
 def test_empty_fields_leave_the_address_of_the_advanced_search(shop: Shop) -> None:
     page = shop.get("/catalogsearch/advanced/result/?name=kettle&sku=&description=&price_from=&price_to=30")
     assert page.request.full_path == "/catalogsearch/advanced/result/?name=kettle&price_to=30"

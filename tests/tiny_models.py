@@ -117,17 +117,12 @@ def save(folder: Path, model: PreTrainedModel) -> Path:
 
 @functools.cache
 def folder(kind: str) -> Path:
-    """A folder with a model that all tests of a process share: ``llama``, ``lfm2``, ``gpt2``, and ``llama-64``, ``lfm2-64`` of width 64."""
-    builders = {
-        "llama": llama,
-        "lfm2": lfm2,
-        "gpt2": gpt2,
-        "llama-64": functools.partial(llama, width=64),
-        "lfm2-64": functools.partial(lfm2, width=64),
-    }
+    """A folder with a model that all tests of a process share: ``llama``, ``lfm2``, ``gpt2``, ``llama-64`` (width)."""
+    builders = {"llama": llama, "lfm2": lfm2, "gpt2": gpt2}
+    name, _, width = kind.partition("-")
     place = tempfile.TemporaryDirectory(prefix="tiny-model-")
     atexit.register(place.cleanup)
-    return save(Path(place.name), builders[kind]())
+    return save(Path(place.name), builders[name](width=int(width or 32)))
 
 
 def load(

@@ -6,9 +6,9 @@ a daemon thread, so ``Browser.call`` works alike in a script, under pytest and i
 Network: each episode has its own ``Gate`` with the task's sites; the browser's own calls go to a gate that allows
 nothing; Chromium itself resolves no names.
 
-Processes: Chromium has a process group of its own, and its driver ignores Ctrl-C. Both end with ``Browser.close``, at the
-exit of Python, and, since they read a pipe that Python holds, also when Python is killed. What a killed run left in its
-folder is swept by the next run in the same folder.
+Processes: Chromium has a process group of its own, and its driver ignores Ctrl-C. Both end with ``Browser.close``, at
+the exit of Python, and, since they read a pipe that Python holds, also when Python is killed. What a killed run left
+in its folder is swept by the next run in the same folder.
 
     python -m webrl_lite.browser find       prints the browser that would be used
     python -m webrl_lite.browser install    gets one if there is none

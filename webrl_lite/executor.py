@@ -401,7 +401,7 @@ class Executor:
             # The last character comes from the keyboard: suggestion lists and masks listen to keys.
             head, last = text[:-1], text[-1:]
         try:
-            await control.fill(head, timeout=self.limits.click * 1000)
+            await control.fill(head, timeout=self.limits.hang * 1000)
             if last:
                 await self._bounded(self.tabs.active.keyboard.type(last))
             if state["type"] in _ISO_TYPES | {"range", "color"}:

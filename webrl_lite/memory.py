@@ -1,7 +1,7 @@
 """Which length and micro-batch fit a card, or which term is too much; from a model's configuration, without weights.
 
-Reads the sizes of a model (``model_shape``), adds up what each stage keeps alive (``memory_terms``), and gives a plan, a
-refusal that says what would help, or the table of the README. Used by the command ``plan``.
+Reads the sizes of a model (``model_shape``), adds up what each stage keeps alive (``memory_terms``), and gives a plan,
+a refusal that says what would help, or the table of the README. Used by the command ``plan``.
 
 No equation of the paper; the authors' code has nothing like it.
 """

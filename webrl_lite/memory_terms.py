@@ -8,8 +8,8 @@ the sums against measured peaks.
 
 No equation of the paper; the authors train three full models on many cards.
 
-In comments and names: ``d`` bytes of a hidden number, ``h`` hidden width, ``f`` width of the MLP, ``q`` and ``k`` widths
-of all queries and all keys, ``v`` vocabulary.
+In comments and names: ``d`` bytes of a hidden number, ``h`` hidden width, ``f`` width of the MLP, ``q`` and ``k``
+widths of all queries and all keys, ``v`` vocabulary.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class Setup:
 
     def has_adapter(self, linear: Linear) -> bool:
         """Tell whether the targets name a linear layer."""
-        return self.targets == "all-linear" or linear.name in self.targets
+        names = (self.targets,) if isinstance(self.targets, str) else self.targets
+        return names == ("all-linear",) or linear.name in names
 
 
 @dataclass(frozen=True)
@@ -183,23 +184,27 @@ def cache_bytes(shape: ModelShape, dtype_bytes: int, sequences: int, length: int
 
 def _activations(shape: ModelShape, setup: Setup, stage: Stage, load: Load) -> tuple[int, int, int]:
     """Return bytes of cache, of what is kept for the backward pass, and of the live layer."""
-    d, tokens = setup.dtype_bytes, load.tokens
+    d = setup.dtype_bytes
     row = 3 * 8 + 2 * shape.head_dim * d  # ids, mask, positions; cosine and sine
-    mask = load.sequences * load.length**2 * (1 + d) if load.sequences > 1 else 0  # rows of one length need none
     if stage == "rollout":
-        tokens = load.sequences * (load.length - load.action)
+        prompts = load.sequences * (load.length - load.action)  # all of them at once, then token by token
         cache = cache_bytes(shape, d, load.sequences, load.length)
         grown = cache // shape.layers  # a layer's cache is copied when it grows
-        return cache, 0, tokens * (row + _forward_layer(shape, setup, load)) + mask + grown
+        return cache, 0, prompts * (row + _forward_layer(shape, setup, load)) + grown
     if stage == "scoring":
-        return 0, 0, tokens * (row + _forward_layer(shape, setup, load)) + mask
+        return 0, 0, load.tokens * (row + _forward_layer(shape, setup, load))
     layers = setup.top_layers or shape.layers
     saved = max(_saved_in_layer(shape, setup, load, conv=conv) for conv in _kinds(shape))
     inputs = shape.hidden_size * d
-    transient = _transient(shape, setup)
-    kept = tokens * layers * (inputs if setup.checkpointing else inputs + saved)
-    live = tokens * (row + inputs + transient + (saved if setup.checkpointing else 0)) + mask
-    return 0, kept, live
+    live = row + inputs + _mask_row(load) + _transient(shape, setup)
+    if setup.checkpointing:
+        return 0, load.tokens * layers * inputs, load.tokens * (live + saved)
+    return 0, load.tokens * layers * (inputs + saved), load.tokens * live
+
+
+def _mask_row(load: Load) -> int:
+    """Return bytes a token of the mask of true and false; a single row has no padding and needs none."""
+    return load.length if load.sequences > 1 else 0
 
 
 def _kinds(shape: ModelShape) -> list[bool]:
@@ -225,9 +230,10 @@ def _saved_in_layer(shape: ModelShape, setup: Setup, load: Load, *, conv: bool) 
     norms = FLOAT32 * h * (shape.norms if half else shape.norms - 1) + FLOAT32 * shape.norms + (d * h if half else 0)
     if conv:
         return adapters + norms + d * (5 * h + 3 * f)
-    wide = q if load.sequences > 1 else k  # with a mask, keys and values are repeated for every head
+    # with a mask, attention keeps it as numbers, and keys and values are repeated for every head
+    wide = q if load.sequences > 1 else k
     heads = FLOAT32 * shape.heads + (FLOAT32 * (q + k) if shape.qk_norm else 0)
-    return adapters + norms + heads + d * (2 * q + 2 * wide + 3 * f)
+    return adapters + norms + heads + d * (2 * q + 2 * wide + 3 * f + _mask_row(load))
 
 
 def _transient(shape: ModelShape, setup: Setup) -> int:
@@ -245,15 +251,15 @@ def _transient(shape: ModelShape, setup: Setup) -> int:
 
 
 def _forward_layer(shape: ModelShape, setup: Setup, load: Load) -> int:
-    """Return bytes a token inside one layer without gradients, at the up projection."""
-    d, h, f = setup.dtype_bytes, shape.hidden_size, shape.intermediate_size
-    wide = 2 * d * shape.queries if load.sequences > 1 else 0
+    """Return bytes a token inside one layer without gradients: at the up projection or in attention."""
+    d, h, f, q, k = setup.dtype_bytes, shape.hidden_size, shape.intermediate_size, shape.queries, shape.keys
     width = 2 * f if shape.fused_mlp else f
-    adapted = any(map(setup.has_adapter, shape.mlp))
-    up = width * (d + 2 * FLOAT32) if adapted else width * d  # result, adapter's output, the same scaled
+    up = width * (d + 2 * FLOAT32) if any(map(setup.has_adapter, shape.mlp)) else width * d  # the adapter's part twice
     gate = 0 if shape.fused_mlp else d * f
-    mlp = 2 * d * h + (FLOAT32 * h if d < FLOAT32 else 0) + gate + up
-    return max(mlp, 3 * d * h + d * 4 * shape.queries + wide)
+    cast = FLOAT32 * h if d < FLOAT32 else 0
+    wide = q if load.sequences > 1 else k
+    attention = d * (2 * q + 2 * wide + _mask_row(load))
+    return 4 * d * h + _mask_row(load) + max(gate + up + cast, attention)
 
 
 def _logits(shape: ModelShape, setup: Setup, stage: Stage, load: Load) -> int:
@@ -277,5 +283,8 @@ def _check(shape: ModelShape, setup: Setup, stage: str, load: Load) -> None:
         raise PlanError(f"`action` must be from 1 to below `length`, {load.length}, got {load.action}.")
     if load.length > shape.max_length:
         raise PlanError(f"`length` must be at most {shape.max_length}, the limit of {shape.name}, got {load.length}.")
+    if not any(map(setup.has_adapter, shape.linears())):
+        known = ", ".join(sorted({linear.name for linear in shape.linears()}))
+        raise PlanError(f"`targets` must be all-linear or some of {known}, got {setup.targets!r}.")
     if setup.top_layers is not None and not 1 <= setup.top_layers <= shape.layers:
         raise PlanError(f"`top_layers` must be from 1 to {shape.layers}, the layers, got {setup.top_layers}.")

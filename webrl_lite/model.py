@@ -121,7 +121,7 @@ class SharedBase:
         peft_model = add_adapters(base, lora, {role: seed * len(ROLES) + ROLES.index(role) for role in roles}, below)
         if checkpointing if checkpointing is not None else place.type == "cuda":
             base.activation_checkpointing_enable({"use_reentrant": False})
-            base.enable_input_require_grads()
+            base.enable_input_require_grads()  # some versions forget it under PEFT, and then no gradient comes
         passes = Passes(
             base=base,
             trunk=Trunk(base.base_model, below, trunk or TrunkBudget()) if below else None,

@@ -197,14 +197,16 @@ _WIDTH_KEYS = ("ffn_hidden_size", "intermediate_size")
 
 
 def _whole(config: Mapping[str, JSON], *keys: str, default: int | None = None) -> int:
-    """Return the first of some keys that is set."""
-    for key in keys:
-        value = config.get(key)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-    if default is None:
-        raise PlanError(f"`{keys[-1]}` must be a whole number in the configuration, got {config.get(keys[-1])!r}.")
-    return default
+    """Return the first of some keys that is set, a whole number of at least 1."""
+    found = next(((key, config[key]) for key in keys if config.get(key) is not None), None)
+    if found is None and default is not None:
+        return default
+    key, value = found or (keys[-1], None)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise PlanError(
+            f"`{key}` must be a whole number of at least 1, got {value!r}. Is this a language model's file?"
+        )
+    return value
 
 
 def _conv_layers(config: Mapping[str, JSON], layers: int) -> int:

@@ -25,6 +25,7 @@ from webrl_lite.chromium import BrowserError
 
 T = TypeVar("T")
 
+ANNOUNCED_SECONDS = 1.0  # for a load or a new tab that a page has begun to reach us
 SHOWN_DIALOGS = 3
 SHOWN_TEXT = 200  # characters of a dialog that are quoted
 # These stay open by design and say nothing about whether the page is ready.
@@ -87,6 +88,9 @@ WATCH_JS = """
   if (window.navigation) window.navigation.addEventListener('navigate', (event) => {
     if (!event.destination.sameDocument && event.downloadRequest === null) w.leaving = Date.now();
   });
+  window.addEventListener('submit', (event) => {
+    if (!event.defaultPrevented) w.leaving = w.opening = Date.now();
+  });
   const open = window.open;
   window.open = function (...args) { w.opening = Date.now(); return open.apply(this, args); };
   window.addEventListener('click', (event) => {
@@ -135,9 +139,11 @@ QUIET_JS = """
     if (!settled && !going && now - start < limit) return w.later(look, 10);
     if (settled) w.runs.clear();
     else if (!going) w.restless = true;
-    done({settled, going, now, type: document.contentType});
+    done({settled, going, now});
   };
-  look();
+  // What the action set going (a load, a new frame's work) shows after one frame; a hidden tab may draw none.
+  const first = w.later(look, 50);
+  requestAnimationFrame(() => w.later(() => { clearTimeout(first); look(); }, 0));
 })
 """
 """Resolves when the document is quiet, is being left, or the cap is reached. Times are milliseconds since 1970."""
@@ -363,7 +369,9 @@ class Tabs:
                 continue
             if state["going"]:
                 flagged = state["now"]
-                await self._wait(lambda page=page: self._coming or page in self._loads or page != self.active, 0.3)
+                await self._wait(
+                    lambda page=page: self._coming or page in self._loads or page != self.active, ANNOUNCED_SECONDS
+                )
                 continue
             if self._coming or page in self._loads:
                 continue

@@ -88,16 +88,21 @@ def category_page(category: sqlite3.Row) -> str:
 def search() -> str:
     """Show the products that have all words of the query in name, brand or SKU."""
     words = request.args.get("q", "").strip()
-    return listing(f"Search results for: '{words}'", matching(words) if words else [], [("Home", "/")], query=words)
+    return listing(
+        f"Search results for: '{words}'",
+        matching(words, "name", "brand") if words else [],
+        [("Home", "/")],
+        query=words,
+    )
 
 
-def matching(words: str, columns: Sequence[str] = ("name", "brand", "sku")) -> list[sqlite3.Row]:
-    """Return the shown products in which every word of a text begins a word of the columns."""
+def matching(words: str, *columns: str) -> list[sqlite3.Row]:
+    """Return the shown products in which every word of a text begins a word of the columns, or is the SKU."""
     wanted = words.lower().split()
     found = []
     for row in query(f"{PRODUCTS} ORDER BY id"):
         own = re.findall(r"[\w-]+", " ".join(row[column] for column in columns).lower())
-        if all(any(each.startswith(word) for each in own) for word in wanted):
+        if all(word == row["sku"].lower() or any(each.startswith(word) for each in own) for word in wanted):
             found.append(row)
     return found
 
@@ -220,7 +225,7 @@ def advanced_result() -> Response | str:
         return render_template("advanced.html", fields=FIELDS, prices=PRICES, values=wanted, errors=errors)
     rows = query(f"{PRODUCTS} ORDER BY id")
     for name in FIELDS:
-        fitting = {row["id"] for row in matching(wanted.get(name, ""), (name,))}
+        fitting = {row["id"] for row in matching(wanted.get(name, ""), name)}
         rows = [row for row in rows if row["id"] in fitting]
     low = int(wanted.get("price_from", "0")) * 100
     high = int(wanted["price_to"]) * 100 if "price_to" in wanted else None

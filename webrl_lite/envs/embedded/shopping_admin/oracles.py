@@ -135,7 +135,8 @@ def term_uses(page: Page, values: Values) -> Moves[str]:
 def signed_out_town(page: Page, values: Values) -> Moves[str]:
     """Sign in again and read where an order is shipped to."""
     page = yield from type_in(page, "Username", values["username"])
-    page = yield from type_in(page, "Password", values["password"], submit=True)
+    page = yield from type_in(page, "Password", values["password"])
+    page = yield from click(page, "Sign in", "button")
     page = yield from search(page, values["number"])
     page = yield from click(page, values["number"], "link")
     page, heading = yield from read_line(page, "= Shipping address")

@@ -1,0 +1,82 @@
+"""Modules import from lower levels only, and the web side runs without torch."""
+
+import ast
+import sys
+from pathlib import Path
+
+import webrl_lite
+
+ROOT = Path(webrl_lite.__file__).parent
+
+LEVELS = {
+    0: {"trajectory", "config", "actions", "answer_types", "released_rules", "change_rules", "task_check"},
+    1: {"observation", "evaluators", "memory"},
+    2: {"gate", "chromium", "tabs", "executor", "session", "browser", "policy_loss", "model"},
+    3: {"envs", "baselines"},
+}
+"""Import levels; within level 2 the browser's and the model's parts are ordered among themselves (no cycles)."""
+PARTS = {
+    "model": {"base_model", "batching", "generation", "gradient_check", "inputs", "role_files", "role_guard", "trunk"},
+}
+"""Modules that are parts of another one."""
+TORCH = {"policy_loss", "model", "baselines", *PARTS["model"]}
+"""Modules that may import torch."""
+
+
+def level(module: str) -> int:
+    whole = next((name for name, parts in PARTS.items() if module in parts), module)
+    return next(number for number, names in LEVELS.items() if whole in names)
+
+
+def imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found.update(f"{node.module}.{alias.name}" for alias in node.names if node.module == "webrl_lite")
+    return found
+
+
+def ours(path: Path) -> set[str]:
+    return {name.split(".")[1] for name in imports(path) if name.startswith("webrl_lite.")}
+
+
+def test_every_module_has_a_level():
+    for path in ROOT.glob("*.py"):
+        if path.stem != "__init__":
+            assert level(path.stem) >= 0
+
+
+def test_modules_import_from_lower_levels_or_their_own_neighbours():
+    for path in ROOT.rglob("*.py"):
+        name = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        if name == "__init__":
+            continue
+        for other in ours(path) - {name}:
+            if other.startswith("__"):
+                continue
+            assert level(other) <= level(name), f"{name} imports {other}, which is above it"
+            if level(name) < 2:
+                assert level(other) < level(name) or level(name) == 0, f"{name} imports its neighbour {other}"
+
+
+def test_policy_loss_imports_torch_and_nothing_of_ours():
+    assert not ours(ROOT / "policy_loss.py")
+
+
+def test_only_the_learning_side_imports_torch():
+    for path in ROOT.rglob("*.py"):
+        if path.stem not in TORCH:
+            assert not {name for name in imports(path) if name.split(".")[0] in ("torch", "transformers", "peft")}, path
+
+
+def test_levels_0_and_1_import_the_standard_library_only():
+    for number in (0, 1):
+        for name in LEVELS[number]:
+            path = ROOT / f"{name}.py"
+            if path.is_file():
+                others = {n.split(".")[0] for n in imports(path)} - {"webrl_lite", "__future__"}
+                # observation names Playwright's types for type checkers only
+                assert others - {"playwright"} <= set(sys.stdlib_module_names), (name, others)
