@@ -942,7 +942,7 @@ def test_lines_are_kept_whole_where_one_fits():
     whole = render(_screen(20))
     assert whole.text.split("\n")[1] == "text 0 | Link number 0 [1]"
     assert render(_screen(20), budget=50).text.split("\n") == [
-        "@ tab 1/1 | 0-720 of 720",
+        "@ tab 0/1 | 0-720 of 720",
         "text 0 | Link number 0 [1]",
         "text 1 | Link number 1 [2]",
         "~ cut: 36 more items on this screen; Scroll Down shows them",

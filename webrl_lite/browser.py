@@ -67,7 +67,6 @@ class Browser:
         self._folder: RunFolder | None = None
         self._loop: Loop | None = None
         self._thread: threading.Thread | None = None
-        self._playwright: Playwright | None = None
         self._current: Process | None = None
         self._all: set[Process] = set()
         self._launching = asyncio.Lock()
@@ -117,7 +116,7 @@ class Browser:
         self._folder.remove()
         if self._own_folder is not None:
             self._own_folder.cleanup()
-        self._thread = self._loop = self._playwright = self._current = self._own_folder = None
+        self._thread = self._loop = self._current = self._own_folder = None
         self._all.clear()
 
     def call(self, coroutine: Coroutine[object, object, T], timeout: float | None = None) -> T:
@@ -249,10 +248,9 @@ class Browser:
             log.info("running as root, so Chromium runs without its sandbox")
             flags.append("--no-sandbox")
         for attempt in (1, 2):
+            playwright = await async_playwright().start()
             try:
-                if self._playwright is None:
-                    self._playwright = await async_playwright().start()
-                browser = await self._playwright.chromium.launch(
+                browser = await playwright.chromium.launch(
                     executable_path=self._executable,
                     headless=True,
                     args=flags,
@@ -264,14 +262,14 @@ class Browser:
                 )
                 break
             except PlaywrightError as error:
+                await _stop(playwright)
                 if attempt == 2:
                     text = error.message.splitlines()[0]
                     raise BrowserError(f"{self._executable} did not start: {text}") from error
-                await self._end_playwright()  # the driver may be what failed
         cdp = await browser.new_browser_cdp_session()
         processes = (await cdp.send("SystemInfo.getProcessInfo"))["processInfo"]
         await cdp.detach()
-        chromium = Process(browser, next(p["id"] for p in processes if p["type"] == "browser"))
+        chromium = Process(playwright, browser, next(p["id"] for p in processes if p["type"] == "browser"))
         self._all.add(chromium)
         self._folder.note(self.pids)
         return chromium
@@ -287,6 +285,7 @@ class Browser:
             with contextlib.suppress(PlaywrightError, TimeoutError):
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await chromium.browser.close()
+            await _stop(chromium.playwright)
             end_tree(chromium.pid)  # no worker thread: none can be started while Python exits
             self._folder.note(self.pids)
 
@@ -296,15 +295,14 @@ class Browser:
             for session in list(chromium.sessions):
                 await session.close()
             await self._close_if_idle(chromium)
-        await self._end_playwright()
         await self.gate.close()
 
-    async def _end_playwright(self) -> None:
-        playwright, self._playwright = self._playwright, None
-        if playwright is not None:
-            with contextlib.suppress(PlaywrightError, TimeoutError, OSError):
-                async with asyncio.timeout(CLOSE_SECONDS):
-                    await playwright.stop()
+
+async def _stop(playwright: Playwright) -> None:
+    """End a driver; one that is dead already is fine."""
+    with contextlib.suppress(PlaywrightError, TimeoutError, OSError):
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await playwright.stop()
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -577,6 +577,7 @@
 
   function scrolling() {
     const doc = document.scrollingElement ?? document.documentElement;
+    if (!doc) return [0, HEIGHT, HEIGHT];  // a script has just opened the document anew
     let box = doc;
     if (doc.scrollHeight <= HEIGHT) {
       // Applications often scroll a box in the middle instead of the document.

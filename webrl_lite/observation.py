@@ -108,14 +108,14 @@ class Header:
 
     Args:
         url: What to show of the address, e.g. path and query. Secret query values are masked here.
-        tab: Number of the active tab, from 1.
+        tab: Number of the active tab, from 0, as Tab Focus counts.
         tabs: Count of open tabs.
         errors: Why the last action failed, one or more lines; empty when it did not.
         settled: False when the page was still loading at the time limit.
     """
 
     url: str = ""
-    tab: int = 1
+    tab: int = 0
     tabs: int = 1
     errors: str = ""
     settled: bool = True

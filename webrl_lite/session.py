@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from playwright.async_api import Browser as PlaywrightBrowser
-from playwright.async_api import BrowserContext, Page
+from playwright.async_api import BrowserContext, Page, Playwright
 from playwright.async_api import Error as PlaywrightError
 
 from webrl_lite.actions import Action
@@ -36,8 +36,10 @@ class PageError(LookupError):
 
 @dataclass(eq=False)
 class Process:
-    """One running Chromium."""
+    """One running Chromium with the driver that steers it."""
 
+    playwright: Playwright
+    """A driver of its own, since the driver's memory grows with its episodes too."""
     browser: PlaywrightBrowser
     pid: int
     opened: int = 0
