@@ -9,7 +9,16 @@ import webrl_lite
 ROOT = Path(webrl_lite.__file__).parent
 
 LEVELS = {
-    0: {"trajectory", "config", "actions", "answer_types", "released_rules", "change_rules", "task_check", "model_shape"},
+    0: {
+        "trajectory",
+        "config",
+        "actions",
+        "answer_types",
+        "released_rules",
+        "change_rules",
+        "task_check",
+        "model_shape",
+    },
     1: {"inputs", "observation", "evaluators", "memory_terms", "memory"},
     2: {"gate", "chromium", "tabs", "executor", "session", "browser", "policy_loss", "model"},
     3: {"envs", "baselines"},
@@ -61,7 +70,9 @@ def test_modules_import_from_lower_levels_or_their_own_neighbours():
 
 
 def test_there_is_no_cycle():
-    uses = {path.stem: ours(path) - {"__init__", "__version__"} for path in ROOT.glob("*.py") if path.stem != "__init__"}
+    uses = {
+        path.stem: ours(path) - {"__init__", "__version__"} for path in ROOT.glob("*.py") if path.stem != "__init__"
+    }
     while uses:
         free = [name for name, others in uses.items() if not others & set(uses)]
         assert free, f"these modules import each other: {sorted(uses)}"
