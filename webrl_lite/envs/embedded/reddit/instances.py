@@ -26,6 +26,8 @@ BADGE, DAY, PHOTOS = (
     "the greatest number of photos in a post",
 )
 """What the handbooks say."""
+SAME_COUNTS = 4
+"""Most instances of the family `negative_comments` that have the same answer."""
 NO_EMAIL = {"train": 4, "test": 2}
 """Impossible tasks in each split."""
 
@@ -120,12 +122,13 @@ def lone_comments(db: sqlite3.Connection) -> Iterator[tuple[sqlite3.Row, sqlite3
 
 
 def negative_comments(db: sqlite3.Connection) -> Iterator[Instance]:
-    """Ask how many comments of a thread have a score below zero."""
+    """Ask how many comments of a thread have a score below zero; no number is the answer too often."""
+    times: Counter[int] = Counter()
     for row in unique_posts(db):
         thread = db.execute(f"{COMMENTS} AND c.submission_id = ?", (ME, row["id"])).fetchall()
         number = sum(comment["score"] < 0 for comment in thread)
-        common = number == 2 and row["id"] % 4  # else two would be the answer to most of them
-        if 5 <= len(thread) <= 10 and number >= 2 and not common:
+        if len(thread) >= 5 and number and times[number] < SAME_COUNTS:
+            times[number] += 1
             yield Instance({"title": row["title"]}, (f"submission:{row['title']}",), answer(str(number)), 2)
 
 
