@@ -8,7 +8,6 @@ URL is the start page, DELAY BrowserGym's pause before an observation in seconds
 """
 
 import json
-import os
 import re
 import statistics
 import sys
@@ -17,6 +16,7 @@ import time
 import browsergym.core  # noqa: F401  (registers the environments)
 import gymnasium
 from browsergym.utils.obs import flatten_axtree_to_str
+from playwright.sync_api import BrowserType
 
 CYCLE = ("Kitchen", "down", "up", "back", "Garden", "down", "up", "back")
 
@@ -28,13 +28,13 @@ def link(tree: str, name: str) -> str:
 
 def main() -> None:
     url, chromium, steps, delay = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
-    flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+    launch = BrowserType.launch  # its chat window is a second browser, which takes no path of its own
+    BrowserType.launch = lambda self, **options: launch(self, **{**options, "executable_path": chromium})
     env = gymnasium.make(
         "browsergym/openended",
         task_kwargs={"start_url": url},
         headless=True,
         pre_observation_delay=delay,
-        pw_chromium_kwargs={"executable_path": chromium, "args": flags},
     )
     observation, _ = env.reset()
     fixed = {"down": "scroll(0, 480)", "up": "scroll(0, -480)", "back": "go_back()"}
