@@ -88,6 +88,14 @@ def reader() -> Iterator[Reader]:
     loop.close()
 
 
+@pytest.fixture
+def own_reader(reader: Reader) -> Iterator[Reader]:
+    """A tab of its own, for pages that go on by themselves: they would walk into the next test's load."""
+    tab = reader.run(reader.tab.context.new_page())
+    yield Reader(reader.loop, reader.site, tab)
+    reader.run(tab.close())
+
+
 def named(observation: Observation, name: str) -> Element:
     """The one element of that name."""
     found = [element for element in observation.elements.values() if element.name == name]

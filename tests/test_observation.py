@@ -141,9 +141,9 @@ def test_only_the_visible_part_of_a_frame_is_shown(reader: Reader):
     assert lines == ["tall", "seen"]
 
 
-def test_reading_survives_frames_that_come_and_go(reader: Reader):
+def test_reading_survives_frames_that_come_and_go(own_reader: Reader):
     """HTML-04."""
-    reader.show(
+    own_reader.show(
         """<p>steady</p><script>const end = Date.now() + 2000;
         (function flip() { const old = document.querySelector("iframe");
           if (old) old.remove();
@@ -153,7 +153,7 @@ def test_reading_survives_frames_that_come_and_go(reader: Reader):
     )
     for _ in range(20):
         began = time.monotonic()
-        assert "steady" in render(reader.read()).text
+        assert "steady" in render(own_reader.read()).text
         assert time.monotonic() - began < 5
 
 
@@ -170,8 +170,10 @@ class _Frame:
         return self
 
     async def evaluate(self, _: str) -> str:
-        frames = [{"e": 0, "clip": {}}]
-        return json.dumps({"lite": ["a", 0, {"f": 0}, "b"], "webrl": [], "frames": frames, "scroll": [0, 720, 720]})
+        lite = ["a", 0, {"f": 0}, "b"]
+        return json.dumps(
+            {"lite": lite, "webrl": [], "frames": [{"e": 0, "clip": {}}], "scroll": [0, 720, 720], "begun": True}
+        )
 
 
 async def _gone() -> None:
@@ -189,15 +191,61 @@ def test_a_frame_that_is_gone_or_silent_is_left_out(child: Callable[[], Awaitabl
     assert render(asyncio.run(snapshot(_Frame(child)))).text.split("\n")[1:] == ["a", "b"]
 
 
-def test_reading_survives_navigation(reader: Reader):
-    """HTML-04, sibling: the whole page is replaced while it is read, five times."""
+class _Late:
+    """Stands in for a page that has just replaced another: nothing has come of it at the first ``empty`` reads."""
+
+    def __init__(self, empty: int):
+        self.left = empty
+        self.main_frame = self
+
+    def is_closed(self) -> bool:
+        return False
+
+    async def evaluate_handle(self, _: str, *__: object) -> _Late:
+        return self
+
+    async def dispose(self) -> None:
+        self.left -= 1
+
+    async def evaluate(self, _: str) -> str:
+        lite = ["here"] if self.left <= 0 else [0]
+        return json.dumps({"lite": lite, "webrl": [], "frames": [], "scroll": [0, 720, 720], "begun": self.left <= 0})
+
+
+def test_a_document_of_which_nothing_has_come_yet_is_read_again():
+    """HTML-04, sibling."""
+    assert render(asyncio.run(snapshot(_Late(3)))).text.split("\n")[1:] == ["here"]
+
+
+def test_a_document_of_which_nothing_ever_comes_is_read_as_empty(monkeypatch):
+    """HTML-04, sibling."""
+    monkeypatch.setattr(observation, "READ_LIMIT_S", 0.1)
+    assert render(asyncio.run(snapshot(_Late(10**9)))).text.split("\n")[1:] == []
+
+
+def test_a_document_begins_with_its_first_text(reader: Reader):
+    """HTML-04, sibling: a script holds the parser, first before any text, then after some."""
+    look = (
+        "{ const r = new XMLHttpRequest(); r.open('GET', '/reader', false); r.send(); "
+        "(window.seen ??= []).push(JSON.parse(eval(r.responseText)(null).json).begun) }"
+    )
     reader.show(
+        f"<!doctype html><body><script>{look}</script><p>text</p><script>{look}</script>",
+        reader=observation._script(),
+    )
+    assert reader.js("window.seen") == [False, True]
+
+
+def test_reading_survives_navigation(own_reader: Reader):
+    """HTML-04, sibling: the whole page is replaced while it is read, five times."""
+    own_reader.show(
         "<p>steady</p><script>const n = Number(name || 0); if (n < 5) setTimeout(() => "
         "{ window.name = n + 1; location.reload() }, 10)</script>"
     )
     for _ in range(10):
-        reader.read()
-    assert "steady" in render(reader.read()).text
+        assert "steady" in render(own_reader.read()).text
+    own_reader.run(own_reader.tab.wait_for_function("window.name === '5' && document.readyState === 'complete'"))
+    assert "steady" in render(own_reader.read()).text
 
 
 def test_elements_that_changed_under_the_reader_keep_their_handles(reader: Reader):

@@ -268,8 +268,8 @@ class Browser:
                     raise BrowserError(f"{self._executable} did not start: {text}") from error
         cdp = await browser.new_browser_cdp_session()
         processes = (await cdp.send("SystemInfo.getProcessInfo"))["processInfo"]
-        await cdp.detach()
-        chromium = Process(playwright, browser, next(p["id"] for p in processes if p["type"] == "browser"))
+        pid = next(p["id"] for p in processes if p["type"] == "browser")
+        chromium = Process(playwright, browser, cdp, pid)
         self._all.add(chromium)
         self._folder.note(self.pids)
         return chromium

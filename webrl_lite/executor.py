@@ -275,8 +275,9 @@ class Executor:
             raise ActionError(f"There is no element {shown} in this observation.")
         element = elements[action.element]
         try:
-            handle = await self._bounded(element.handle())
-            state = await self._bounded(handle.evaluate(INSPECT_JS, aim))
+            page = self.tabs.active
+            handle = await self.tabs.while_here(page, self._bounded(element.handle()))
+            state = handle and await self.tabs.while_here(page, self._bounded(handle.evaluate(INSPECT_JS, aim)))
         except PlaywrightError as error:
             self.tabs.check(error)
             state = None

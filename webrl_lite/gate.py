@@ -101,7 +101,7 @@ class Gate:
         allowed: origins that are passed on.
         blocked: the last 1,000 requests that were refused.
         unreachable: the last 1,000 requests for allowed origins that nobody answered.
-        blocked_count: number of refused requests so far, for ``blocked_since``.
+        blocked_count: number of refused requests so far.
         unreachable_count: likewise for ``unreachable``.
     """
 
@@ -137,13 +137,10 @@ class Gate:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._server = None
 
-    def blocked_since(self, count: int) -> list[Attempt]:
-        """Return the refused requests after the first ``count``, oldest first, at most 1,000."""
-        return _last(self.blocked, self.blocked_count - count)
-
     def unreachable_since(self, count: int) -> list[Attempt]:
         """Return the unanswered requests after the first ``count``, oldest first, at most 1,000."""
-        return _last(self.unreachable, self.unreachable_count - count)
+        number = self.unreachable_count - count
+        return list(self.unreachable)[-number:] if number > 0 else []
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -163,10 +160,6 @@ class Gate:
     def _note_unreachable(self, attempt: Attempt) -> None:
         self.unreachable.append(attempt)
         self.unreachable_count += 1
-
-
-def _last(records: deque[Attempt], number: int) -> list[Attempt]:
-    return list(records)[-number:] if number > 0 else []
 
 
 @dataclass

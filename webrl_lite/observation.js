@@ -6,6 +6,7 @@
 //   webrl   the kept nodes of the authors' format in document order: {tag, id, e, text, attrs}, 0 closes one
 //   frames  [{e: index of the iframe element, clip}] for the {f} entries
 //   scroll  [top, visible height, full height] of whatever scrolls the page, in CSS pixels
+//   begun   false for a document that has just replaced another and of which nothing has come yet
 (clip) => {
   const WIDTH = window.innerWidth, HEIGHT = window.innerHeight;
   const VIEW = clip ?? { left: 0, top: 0, right: WIDTH, bottom: HEIGHT };
@@ -623,6 +624,7 @@
   const webrl = [];
   attempt(() => read(document.documentElement, ctx, page, null));
   if (!clip) attempt(() => webrlNode(document.documentElement, webrlIds(), false, webrl));
-  const seen = { lite, webrl: webrl.filter((entry) => entry !== null), frames, scroll: scrolling() };
+  const begun = document.readyState !== "loading" || lite.some((item) => typeof item !== "number");
+  const seen = { lite, webrl: webrl.filter((entry) => entry !== null), frames, scroll: scrolling(), begun };
   return { json: toJson(seen), elements };
 }

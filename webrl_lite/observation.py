@@ -161,6 +161,7 @@ class _Read:
     webrl: list[_Node | int]
     frames: list[_FrameEntry]
     scroll: tuple[int, int, int]
+    begun: bool
 
     async def element(self, index: int) -> ElementHandle:
         found = (await self.handle.evaluate_handle("(read, i) => read.elements[i]", index)).as_element()
@@ -262,7 +263,7 @@ def _script() -> str:
 async def _read_frame(frame: Frame, clip: dict[str, float] | None) -> _Read:
     handle = await frame.evaluate_handle(_script(), clip)
     data = json.loads(await handle.evaluate("read => read.json"))
-    return _Read(handle, data["lite"], data["webrl"], data["frames"], tuple(data["scroll"]))
+    return _Read(handle, data["lite"], data["webrl"], data["frames"], tuple(data["scroll"]), data["begun"])
 
 
 async def _read_child(parent: _Read, entry: _FrameEntry) -> _Read | None:
@@ -292,7 +293,8 @@ async def _add(read: _Read, snap: Snapshot) -> None:
 async def snapshot(page: Page) -> Snapshot:
     """Read what a page shows now: main frame, child frames in their places, open shadow roots.
 
-    A frame that vanishes during the read is left out; a page that navigates during the read is read again.
+    A frame that vanishes during the read is left out; a page that navigates during the read, or that has just replaced
+    another and shows nothing yet, is read again.
 
     Args:
         page: Playwright page (async API). ``INIT_JS`` in its context adds elements with listeners.
@@ -304,11 +306,13 @@ async def snapshot(page: Page) -> Snapshot:
     while True:
         try:
             read = await _read_frame(page.main_frame, None)
-            break
+            if read.begun or time.monotonic() > end:
+                break
+            await read.handle.dispose()
         except Exception as error:  # Playwright's class; this module does not import it
             if page.is_closed() or "crash" in str(error).lower() or time.monotonic() > end:
                 raise
-            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)
     snap = Snapshot([], read.webrl, read.scroll)
     await _add(read, snap)
     return snap

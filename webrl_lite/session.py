@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from playwright.async_api import Browser as PlaywrightBrowser
-from playwright.async_api import BrowserContext, Page, Playwright
+from playwright.async_api import BrowserContext, CDPSession, Page, Playwright
 from playwright.async_api import Error as PlaywrightError
 
 from webrl_lite.actions import Action
@@ -41,6 +41,8 @@ class Process:
     playwright: Playwright
     """A driver of its own, since the driver's memory grows with its episodes too."""
     browser: PlaywrightBrowser
+    cdp: CDPSession
+    """A protocol session with the browser itself, not with a page."""
     pid: int
     opened: int = 0
     sessions: set[Session] = field(default_factory=set)
@@ -123,7 +125,7 @@ class Session:
         self._shown: tuple[Page, int] | None = None  # tab and document of the last observation
         self._told: set[str] = set()  # blocked origins that the agent has been told of
         self._load_blocked = False  # since the last action
-        self._seen_blocked = self._seen_unreachable = 0
+        self._seen_unreachable = 0
 
     async def begin(
         self, cookies: Sequence[Mapping[str, str | float | bool]], storage: Mapping[str, object] | Path | None
@@ -132,7 +134,7 @@ class Session:
         self._context = await self._new_context(storage)
         if cookies:
             await self._context.add_cookies([dict(cookie) for cookie in cookies])
-        self.tabs = Tabs(self._context, self.limits, self._refusal)
+        self.tabs = Tabs(self._context, self.limits, self._refusal, self.process.cdp)
         self._executor = Executor(self.tabs, self.limits, self._refusal, self._sites)
         await self._context.new_page()
 
@@ -232,15 +234,17 @@ class Session:
         async with self._guard(self.limits.observe):
             late: list[str] = []
             for attempt in (1, 2, 3):  # what comes after the step may replace the page while it is read
+                await self.tabs.catch_up()
                 if self._shown is not None and self.tabs.moving:
                     self._settled = await self.tabs.settle(time.time() * 1000)
                 late += [*await self._audit(), *self.tabs.take_lines()]
                 page = self.tabs.active
                 document = (page, self.tabs.loads[page])
-                read = await snapshot(page)
-                if attempt == 3 or document == (self.tabs.active, self.tabs.loads[page]):
+                read = await (snapshot(page) if attempt == 3 else self.tabs.while_here(page, snapshot(page)))
+                if attempt == 3 or (read and document == (self.tabs.active, self.tabs.loads[page])):
                     break
-                await read.dispose()
+                if read:
+                    await read.dispose()
             if self._shown != document:
                 self._shown = document
                 self._executor.turned.clear()
@@ -302,7 +306,7 @@ class Session:
                 jar = await self._context.cookies() if cookies is None else cookies
                 context = await self._new_context()
                 await context.add_cookies([dict(cookie) for cookie in jar])
-                tabs = Tabs(context, self.limits, self._refusal)
+                tabs = Tabs(context, self.limits, self._refusal, self.process.cdp)
                 page = await context.new_page()
                 since = time.time() * 1000
                 response = await page.goto(url, wait_until="commit", timeout=self.limits.navigation * 1000)
@@ -328,9 +332,15 @@ class Session:
     async def final(self) -> Final:
         """Freeze the episode: read what is to be graded, then close the agent's tabs so that nothing goes on."""
         async with self._guard(self.limits.step):
-            page = self.tabs.active
-            text = await self.tabs.answer(page.evaluate("() => document.body ? document.body.innerText : ''"))
-            html = await self.tabs.answer(page.content())
+            text = html = None
+            while text is None or html is None:
+                await self.tabs.catch_up()
+                if self.tabs.loading:
+                    await self.tabs.settle(time.time() * 1000)
+                page = self.tabs.active
+                question = page.evaluate("() => document.body ? document.body.innerText : ''")
+                text = await self.tabs.while_here(page, self.tabs.ask(question))
+                html = await self.tabs.while_here(page, self.tabs.ask(page.content()))
             result = Final(page.url, self.urls, text, html)
             await self.tabs.release()
             return result
@@ -398,15 +408,14 @@ class Session:
                 raise BrowserError(f"The site does not answer: {attempt.url[:200]}")
 
     async def _audit(self) -> list[str]:
-        """Send strayed tabs back and return the lines about them and about everything that the gate refused."""
+        """Send strayed tabs back and return the lines about them and about what pages asked for and the gate refused.
+
+        What Chromium asks for by itself the gate refuses as well, but no page has asked for it, so no line tells.
+        """
         self.tabs.check()
         self._check_sites()
         blocked, self.tabs.blocked = self.tabs.blocked, []
         failed, self.tabs.failed = self.tabs.failed, []
-        # Pages' requests are seen as such and Chromium's own calls go to port 443: the rest are WebSockets.
-        tunnels = [a.url for a in self.gate.blocked_since(self._seen_blocked) if a.method == "CONNECT"]
-        self._seen_blocked = self.gate.blocked_count
-        blocked += [(f"ws://{url}", False) for url in tunnels if not url.endswith(":443")]
         lines = self._blocked_lines(blocked)
         self._load_blocked |= any(load for _, load in blocked)
         for page in list(self.tabs.pages):

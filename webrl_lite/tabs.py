@@ -6,6 +6,10 @@ line for the agent.
 
 A page has *settled* when no load, request, mutation or short timer is under way. Nothing sleeps for a fixed time:
 a page at rest settles some 40 ms after the action, a busy one when it becomes quiet or after ``Limits.settle``.
+
+Nor is it guessed whether an action has begun a load or a new tab. A page that is being left answers no question, so
+the question whether it is quiet ends at the news of the load. What a page begins reaches Chromium's browser process
+before the page's answer does, and one more question, to that process, is answered after it has told of all of it.
 """
 
 from __future__ import annotations
@@ -17,15 +21,16 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
+from urllib.parse import urldefrag
 
-from playwright.async_api import BrowserContext, Dialog, Download, Page, Request
+from playwright.async_api import BrowserContext, CDPSession, Dialog, Download, Page, Request, WebSocket
 from playwright.async_api import Error as PlaywrightError
 
 from webrl_lite.chromium import BrowserError
 
 T = TypeVar("T")
 
-ANNOUNCED_SECONDS = 1.0  # for a load or a new tab that a page has begun to reach us
+ANNOUNCED_SECONDS = 5.0  # for a new tab that exists in the browser to reach us; it does, unless it closes at once
 SHOWN_DIALOGS = 3
 SHOWN_TEXT = 200  # characters of a dialog that are quoted
 # These stay open by design and say nothing about whether the page is ready.
@@ -58,7 +63,7 @@ WATCH_JS = """
 (() => {
   if (window.__webrl_watch) return;
   const later = window.setTimeout.bind(window), cancel = window.clearTimeout.bind(window);
-  const w = {changed: 0, styled: 0, leaving: 0, opening: 0, timers: new Map(), runs: new Map(), restless: false, later};
+  const w = {changed: 0, styled: 0, timers: new Map(), runs: new Map(), restless: false, later};
   Object.defineProperty(window, '__webrl_watch', {value: w});
   // Timers say what no other signal does: that content will come in a second. Chains and polls are not waited for:
   // a timer set from within a timer is ignored, and so is code that has set more than three of them.
@@ -84,26 +89,13 @@ WATCH_JS = """
       else w.changed = now;
     }
   }).observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
-  // A load or a new tab that has begun but not yet reached us.
-  if (window.navigation) window.navigation.addEventListener('navigate', (event) => {
-    if (!event.destination.sameDocument && event.downloadRequest === null) w.leaving = Date.now();
-  });
-  window.addEventListener('submit', (event) => {
-    if (!event.defaultPrevented) w.leaving = w.opening = Date.now();
-  });
-  const open = window.open;
-  window.open = function (...args) { w.opening = Date.now(); return open.apply(this, args); };
-  window.addEventListener('click', (event) => {
-    const link = event.target instanceof Element && event.target.closest('a[target], area[target]');
-    if (link && !event.defaultPrevented && !/^_(self|top|parent)?$/.test(link.target)) w.opening = Date.now();
-  });
 })();
 """
 """Installed in every frame before the page's own scripts; ``QUIET_JS`` reads what it notes."""
 
 QUIET_JS = """
-([since, flagged, quietSince, cap, restlessCap]) => new Promise((done) => {
-  const w = window.__webrl_watch || {changed: 0, styled: 0, leaving: 0, opening: 0, timers: new Map(), runs: new Map(),
+([since, quietSince, cap, restlessCap]) => new Promise((done) => {
+  const w = window.__webrl_watch || {changed: 0, styled: 0, timers: new Map(), runs: new Map(),
                                      later: window.setTimeout.bind(window)};
   const start = Date.now(), fresh = performance.timeOrigin >= since;
   const limit = w.restless ? Math.min(cap, restlessCap) : cap;
@@ -134,19 +126,18 @@ QUIET_JS = """
     return touched && unfinished;
   };
   const look = () => {
-    const now = Date.now(), going = Math.max(w.leaving, w.opening) > flagged;
-    const settled = !going && !waiting(now);
-    if (!settled && !going && now - start < limit) return w.later(look, 10);
+    const now = Date.now(), settled = !waiting(now);
+    if (!settled && now - start < limit) return w.later(look, 10);
     if (settled) w.runs.clear();
-    else if (!going) w.restless = true;
-    done({settled, going, now});
+    else w.restless = true;
+    done(settled);
   };
   // What the action set going (a load, a new frame's work) shows after one frame; a hidden tab may draw none.
   const first = w.later(look, 50);
   requestAnimationFrame(() => w.later(() => { clearTimeout(first); look(); }, 0));
 })
 """
-"""Resolves when the document is quiet, is being left, or the cap is reached. Times are milliseconds since 1970."""
+"""Resolves to whether the document is quiet, when it is or the cap is reached. Times are milliseconds since 1970."""
 
 
 class Tabs:
@@ -163,15 +154,17 @@ class Tabs:
         loads: number of documents that the tabs have shown, to tell whether a page was left.
     """
 
-    def __init__(self, context: BrowserContext, limits: Limits, refusal: Callable[[str], str]):
+    def __init__(self, context: BrowserContext, limits: Limits, refusal: Callable[[str], str], chromium: CDPSession):
         """Watch a context.
 
         Args:
             context: a context without pages.
             limits: time limits.
             refusal: says why an address may not be opened, "" if it may.
+            chromium: a protocol session with the browser itself; several contexts may share it.
         """
         self.context = context
+        self.chromium = chromium
         self.refusal = refusal
         self.blocked: list[tuple[str, bool]] = []
         self.limits = limits
@@ -184,7 +177,9 @@ class Tabs:
         self._recent: list[Page] = []  # most recently active last
         self._pending: dict[Request, float] = {}  # request -> time it began
         self._loads: dict[Page, Request] = {}  # page -> load of a document that has not answered yet
-        self._coming = False  # whether a new tab is about to be reported
+        self._unplaced: list[Request] = []  # first loads of pop-ups, which are reported before their pages
+        self._context_id = ""  # Chromium's name of the context
+        self._unreported = 0  # tabs that Chromium has and that are not expected to be reported
         self._quiet_since = 0.0  # ms since 1970, end of the last request
         self._dialogs: Counter[str] = Counter()
         self._news = asyncio.Event()
@@ -214,7 +209,12 @@ class Tabs:
     @property
     def moving(self) -> bool:
         """Whether something has begun by itself that may change what the agent sees: a load or a new tab."""
-        return self._coming or bool(self._loads or self.blocked or self.new_pages)
+        return self.loading or bool(self.blocked or self.new_pages)
+
+    @property
+    def loading(self) -> bool:
+        """Whether a load of a tab has begun and not answered yet."""
+        return bool(self._unplaced or self._loads)
 
     async def focus(self, page: Page) -> None:
         """Make a tab the active one."""
@@ -248,13 +248,18 @@ class Tabs:
     # What happens by itself
 
     def _on_page(self, page: Page) -> None:
-        self._coming = False
         page.on("close", self._on_close)
         page.on("crash", self._on_crash)
         page.on("download", self._on_download)
+        page.on("websocket", self._on_websocket)
         page.on("framenavigated", lambda frame: self._on_navigated(page) if frame == page.main_frame else None)
         self.pages.append(page)
         self.new_pages.add(page)
+        for load in list(self._unplaced):
+            if _page_of(load) == page:
+                self._unplaced.remove(load)
+                if page.url == "about:blank":  # else it has answered already
+                    self._loads[page] = load
         if len(self.pages) > self.limits.tabs:
             self.lines.append(f"A new tab was closed at once: {self.limits.tabs} tabs are open, which is the limit.")
             self._recent.insert(0, page)
@@ -302,15 +307,19 @@ class Tabs:
         if request.resource_type not in _ENDLESS:
             self._pending[request] = time.monotonic()
         if load:
-            try:
-                load = request.frame.parent_frame is None
-                if load:
-                    self._loads[request.frame.page] = request
-            except PlaywrightError:
-                self._coming = True  # a pop-up's first load is reported before its page
+            page = _page_of(request)
+            load = page is None or request.frame.parent_frame is None
+            if page is None:
+                self._unplaced.append(request)
+            elif load:
+                self._loads[page] = request
         if request.url.startswith("http") and self.refusal(request.url) and len(self.blocked) < 100:
             self.blocked.append((request.url, load))
         self._news.set()
+
+    def _on_websocket(self, socket: WebSocket) -> None:
+        if self.refusal("http" + socket.url.removeprefix("ws")) and len(self.blocked) < 100:
+            self.blocked.append((socket.url, False))
 
     def _on_request_end(self, request: Request) -> None:
         if self._pending.pop(request, None) is not None:
@@ -318,6 +327,8 @@ class Tabs:
         for page, load in list(self._loads.items()):
             if load == request:
                 del self._loads[page]
+        if request in self._unplaced:
+            self._unplaced.remove(request)
         self._news.set()
 
     def _on_request_failed(self, request: Request) -> None:
@@ -325,10 +336,14 @@ class Tabs:
             (page, load.url, request.failure or "") for page, load in self._loads.items() if load == request
         ]
         del self.failed[:-100]
+        if request in self._unplaced and request.failure == "net::ERR_ABORTED":
+            self._unreported += 1  # a pop-up of which nothing came but an empty tab is never reported
         self._on_request_end(request)
 
     def _on_navigated(self, page: Page) -> None:
-        self._loads.pop(page, None)
+        load = self._loads.get(page)
+        if load is not None and urldefrag(load.url).url == urldefrag(page.url).url:  # else a move within the page
+            del self._loads[page]
         self.loads[page] += 1
         self._news.set()
 
@@ -346,48 +361,104 @@ class Tabs:
         Raises:
             BrowserError: the page crashed or does not answer.
         """
-        flagged = since - 1
         answered = False
         documents = self.loads.total()
         self._quiet_since = max(self._quiet_since, since)
         end = time.monotonic() + self.limits.settle
-        while (left := end - time.monotonic()) > 0:
-            if self._coming:
-                await self._wait(lambda: not self._coming, self.limits.navigation)
-                self._coming = False
+        last = end + self.limits.navigation  # for pages that send each other on without end
+        while True:
+            if self._unplaced:
+                if not await self._wait(lambda: not self._unplaced, self.limits.navigation):
+                    self._give_up_pop_ups()
+                    return False
+                end = min(time.monotonic() + self.limits.settle, last)
             page = self.active
-            if page in self._loads:
+            if page in self._loads and time.monotonic() < last:
                 if not await self._wait(lambda page=page: page not in self._loads, self.limits.navigation):
                     await self._stop(page)
                     return False
-                end = time.monotonic() + self.limits.settle
+                end = min(time.monotonic() + self.limits.settle, last)
                 continue
-            state = await self._quiet(page, since, flagged, left)
-            answered |= state is not None
-            if state is None or page.is_closed() or page is not self.active:
+            left = end - time.monotonic()
+            if left <= 0:
+                break
+            settled = await self._quiet(page, since, left)
+            answered |= settled is not None
+            if settled is None or page.is_closed() or page is not self.active:
                 await self._wait(lambda: False, 0.01)
                 continue
-            if state["going"]:
-                flagged = state["now"]
-                await self._wait(
-                    lambda page=page: self._coming or page in self._loads or page != self.active, ANNOUNCED_SECONDS
-                )
+            await self.catch_up()
+            if self._unplaced or page in self._loads or page is not self.active:
                 continue
-            if self._coming or page in self._loads:
-                continue
-            if not state["settled"]:
+            if not settled:
                 return False
             if not self._young():
                 return True
             await self._wait(lambda: not self._young(), end - time.monotonic())
-        if not answered and documents == self.loads.total():
+        await self.catch_up()
+        if not answered and documents == self.loads.total() and not self.loading:
             raise BrowserError("The page gave no answer, though nothing was loading.")
         return False
 
-    async def _quiet(self, page: Page, since: float, flagged: float, left: float) -> dict[str, bool | float] | None:
-        """Ask the page once; None if it changed under the question."""
-        arguments = [since, flagged, self._quiet_since, left * 1000, self.limits.restless * 1000]
-        return await self.ask(page.evaluate(QUIET_JS, arguments), left + self.limits.hang)
+    async def _quiet(self, page: Page, since: float, left: float) -> bool | None:
+        """Ask the page once whether it is quiet; None if it changed, or began to be left, under the question."""
+        arguments = [since, self._quiet_since, left * 1000, self.limits.restless * 1000]
+        question = self.ask(page.evaluate(QUIET_JS, arguments), left + self.limits.hang)
+        return await self.while_here(page, question, pop_ups=True)
+
+    async def while_here(self, page: Page, question: Awaitable[T], *, pop_ups: bool = False) -> T | None:
+        """Await what a page is asked, or give it up with None when the page begins to be left.
+
+        Chromium holds back what it is asked of a page for as long as the page's next load has not answered.
+
+        Args:
+            page: the page.
+            question: what it is asked.
+            pop_ups: whether to give up for the load of a new tab as well.
+        """
+        asked = asyncio.ensure_future(question)
+
+        def end(task: asyncio.Future[T]) -> None:
+            if not task.cancelled():
+                task.exception()  # seen, even if nobody asks for the result any more
+            self._news.set()
+
+        asked.add_done_callback(end)
+        try:
+            await asyncio.sleep(0)  # what is given up is at least begun, as Python wants it
+            await self._wait(
+                lambda: asked.done() or page in self._loads or (pop_ups and bool(self._unplaced)), self.limits.step
+            )
+            return asked.result() if asked.done() else None
+        finally:
+            asked.cancel()
+
+    async def catch_up(self) -> None:
+        """Return when all loads and new tabs that pages have begun before this call are known.
+
+        Chromium tells of a load when it begins, so before its answer here; of a new tab it tells after some
+        preparation, so its own list of tabs is compared.
+        """
+        end = time.monotonic() + ANNOUNCED_SECONDS
+        while not self._unplaced:
+            tabs = await self.ask(self._count_tabs())
+            if tabs is None:
+                return
+            unreported = tabs - len(self.pages)
+            if unreported <= self._unreported or time.monotonic() > end:
+                self._unreported = max(0, unreported)
+                return
+            await self._wait(lambda: False, 0.02)
+
+    async def _count_tabs(self) -> int:
+        """Number of tabs of this context that Chromium has."""
+        if not self._context_id:
+            cdp = await self.context.new_cdp_session(self.active)
+            self._context_id = (await cdp.send("Target.getTargetInfo"))["targetInfo"]["browserContextId"]
+            await cdp.detach()
+        targets = (await self.chromium.send("Target.getTargets"))["targetInfos"]
+        tabs = [t for t in targets if t["type"] == "page" and not t.get("subtype")]
+        return sum(t.get("browserContextId") == self._context_id for t in tabs)
 
     async def wait_for_change(self, since: float) -> None:
         """Wait for the active page to change by itself, at most ``Limits.restless``."""
@@ -458,6 +529,15 @@ class Tabs:
                     await self._news.wait()
         return True
 
+    def _give_up_pop_ups(self) -> None:
+        """Go on without the pop-ups whose loads do not answer: they are no pages yet that could be stopped."""
+        for load in self._unplaced:
+            self.lines.append(
+                f"{load.url[:200]} did not answer within {self.limits.navigation:g} s; its tab opens when it does."
+            )
+        self._unreported += len(self._unplaced)
+        self._unplaced.clear()
+
     async def _stop(self, page: Page) -> None:
         load = self._loads.pop(page, None)
         if load is not None:
@@ -471,3 +551,11 @@ class Tabs:
         cdp = await self.context.new_cdp_session(page)
         await cdp.send("Page.stopLoading")
         await cdp.detach()
+
+
+def _page_of(request: Request) -> Page | None:
+    """The page of a load; None if it is a pop-up's first one, whose page has not been reported yet."""
+    try:
+        return request.frame.page
+    except PlaywrightError:
+        return None
