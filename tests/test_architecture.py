@@ -19,16 +19,29 @@ LEVELS = {
         "task_check",
         "model_shape",
     },
-    1: {"inputs", "observation", "evaluators", "memory_terms", "memory"},
-    2: {"gate", "chromium", "tabs", "executor", "session", "browser", "policy_loss", "model"},
+    1: {"inputs", "observation", "evaluators", "memory_terms", "memory", "prompts", "task_prompts", "grounding"},
+    2: {"gate", "chromium", "tabs", "executor", "session", "browser", "policy_loss", "model", "tiny_base"},
     3: {"envs", "baselines"},
+    4: {"replay", "role_trainer", "sft", "orm", "critic", "actor"},
 }
 """Import levels; neighbours on one level are ordered among themselves (``test_there_is_no_cycle``)."""
 PARTS = {
     "model": {"base_model", "batching", "generation", "gradient_check", "role_files", "role_guard", "trunk", "passes"},
+    "prompts": {"prompt_tokens"},
+    "grounding": {"grounding_pages"},
+    "replay": {"experience"},
+    "role_trainer": {"checkpoints", "role_arguments", "update_batches"},
 }
 """Modules that are parts of another one."""
-TORCH = {"policy_loss", "model", "baselines", *PARTS["model"]}
+TORCH = {
+    "policy_loss",
+    "baselines",
+    "tiny_base",
+    *(n for k in (2, 4) for n in LEVELS[k]),
+    *PARTS["model"],
+    *PARTS["replay"],
+    *PARTS["role_trainer"],
+}
 """Modules that may import torch."""
 
 

@@ -62,7 +62,10 @@ def source(model: ModelConfig) -> str:
     if model.name != "tiny":
         return model.name
     if not (TINY_FOLDER / "config.json").is_file():
-        raise RuleError("`model.name` is tiny, but its weights are missing. Run python -m webrl_lite.tiny_base.")
+        raise RuleError(
+            "`model.name` is tiny, but its weights are missing. Get them again with the package, or make "
+            "them: python -m webrl_lite.tiny_base, then python -m webrl_lite.tiny_base --ship."
+        )
     return str(TINY_FOLDER)
 
 
