@@ -481,11 +481,12 @@ def test_the_preset_for_24_gb_fits_a_card_of_24_gb_in_every_stage():
     plans = plan_run(LLAMA, config, CARDS["24GB"])
     assert tuple(p.stage for p in plans) == STAGES
     assert all(p.estimate.total <= CARDS["24GB"].budget and p.load.length == 8192 for p in plans)
-    assert plans[0].load.sequences <= config.rollout.environments
+    assert plans[0].stage == "rollout" and plans[0].load.sequences == config.rollout.environments == 5
 
 
 def test_the_preset_for_80_gb_fits_a_card_of_80_gb_and_not_one_of_12():
-    assert len(plan_run(LLAMA, preset("gpu80"), CARDS["80GB"])) == 6
+    plans = plan_run(LLAMA, preset("gpu80"), CARDS["80GB"])
+    assert len(plans) == 6 and plans[0].load.sequences == preset("gpu80").rollout.environments == 12
     with pytest.raises(PlanError, match="12GB"):
         plan_run(LLAMA, preset("gpu80"), Card("12GB", 12 * GIB))
 

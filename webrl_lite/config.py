@@ -349,7 +349,7 @@ def gpu24() -> Config:
         critic=CriticConfig(**train),
         actor=ActorConfig(**train),
         curriculum=CurriculumConfig(tasks_per_phase=128),
-        rollout=RolloutConfig(environments=8, max_new_tokens=512),
+        rollout=RolloutConfig(environments=5, max_new_tokens=512),
         env=EnvConfig(observation_tokens=6000),
     )
 
@@ -367,7 +367,7 @@ def gpu80() -> Config:
         critic=CriticConfig(**train),
         actor=ActorConfig(**train),
         curriculum=CurriculumConfig(tasks_per_phase=500),
-        rollout=dataclasses.replace(base.rollout, environments=32),
+        rollout=dataclasses.replace(base.rollout, environments=12),
         env=EnvConfig(observation_tokens=12000),
     )
 
