@@ -3,6 +3,7 @@
 import collections
 import http.client
 import json
+import os
 import random
 import sqlite3
 import subprocess
@@ -42,6 +43,15 @@ def test_the_data_are_the_same_every_time(tmp_path):
         world.build(tmp_path / name)
     assert world.changes(tmp_path / "a.db", tmp_path / "b.db") == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.db", "b.db"]
+
+
+def test_the_data_are_the_same_in_every_process(tmp_path):
+    """The order of a set of texts differs from process to process; no data may hang on it."""
+    code = "import sys, pathlib; from webrl_lite.envs.embedded import world; world.build(pathlib.Path(sys.argv[1]))"
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", code, str(tmp_path / f"{seed}.db")], env=environment, check=True)
+    assert world.changes(tmp_path / "1.db", tmp_path / "2.db") == []
 
 
 def test_the_data_are_large_enough_that_reading_everything_fails(sites):

@@ -186,11 +186,11 @@ def _fill_users(db: sqlite3.Connection, rng: random.Random) -> list[str]:
     kept = ["amber_fox", "tiny_otter", "rusty_wagon"]
     names = kept + rng.sample([pair for pair in pairs if pair not in kept], USERS - len(kept)) + list(SIMILAR_USERS)
     rng.shuffle(names)
-    bios: set[str] = set()
+    bios: dict[str, None] = {}  # in the order of making; a set's order differs from process to process
     while len(bios) < len(names):
         loves = " and ".join(rng.sample(words.LOVES, 2))
-        bios.add(f"{rng.choice(words.JOBS)} from {rng.choice(TOWNS).name}. Likes {loves}.")
-    people = [(ACCOUNT, words.OWN_BIO), *zip(names, sorted(bios, key=lambda _bio: rng.random()), strict=True)]
+        bios[f"{rng.choice(words.JOBS)} from {rng.choice(TOWNS).name}. Likes {loves}."] = None
+    people = [(ACCOUNT, words.OWN_BIO), *zip(names, rng.sample(list(bios), len(names)), strict=True)]
     opened = datetime(2023, 12, 1)
     db.executemany(
         "INSERT INTO reddit_user (username, bio, created_at) VALUES (?, ?, ?)",
