@@ -139,6 +139,11 @@ class SharedBase:
         """What lies below the lowest adapter, None if adapters reach the bottom."""
         return self._passes.trunk
 
+    @property
+    def max_length(self) -> int:
+        """Most tokens of a prompt and its action together (``model.max_length``)."""
+        return self._passes.max_length
+
     # Roles ------------------------------------------------------------------------------------------------------
 
     def role(self, name: str, *, train: bool = False) -> AbstractContextManager[None]:
