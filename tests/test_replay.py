@@ -388,6 +388,12 @@ def test_each_method_credits_in_its_own_way(name, expected):
     assert [r.advantage for r in rows] == pytest.approx(expected)
 
 
+def test_awr_discounts_by_its_own_gamma():
+    """Table 4 lists 0.9 for AWR, whose return has a discount; with V = 0 a success of three has 0.81, 0.9, 1."""
+    rows = credit(steps_with([0, 0, 0], 1.0), Scorer(), CONFIG, METHODS["awr"])
+    assert [r.advantage for r in rows] == pytest.approx((0.81, 0.9, 1.0))
+
+
 def test_methods_that_credit_the_outcome_ask_no_critic():
     scorer = Scorer()
     rows = credit(steps_with([40, 30], 1.0), scorer, CONFIG, METHODS["webrl-no-kl"])

@@ -212,6 +212,8 @@ class Method:
     """How an action's log-probability is taken; None: as ``actor.reduction`` says."""
     percentile: float | None = None
     """Trajectories whose outcome is not above this percentile of all outcomes are left out."""
+    gamma: float | None = None
+    """Discount of the credit; None: as ``actor.gamma`` says."""
 
 
 METHODS: dict[str, Method] = {
@@ -225,7 +227,9 @@ METHODS: dict[str, Method] = {
         released_loss, released_credit, True, True, True, True, "released trainer.py", reduction="mean"
     ),
     "digirl": Method(imitation_loss, progress, True, False, False, True, "paper Table 1, App. A; DigiRL's trainer.py"),
-    "awr": Method(awr_loss, return_minus_value, False, False, False, False, "paper Table 1, App. A; arXiv 1910.00177"),
+    "awr": Method(
+        awr_loss, return_minus_value, False, False, False, False, "paper Tables 1 and 4; arXiv 1910.00177", gamma=0.9
+    ),
     "filtered_bc": Method(
         imitation_loss, outcome, False, False, False, False, "paper Table 4: above the 70th percentile", percentile=70.0
     ),

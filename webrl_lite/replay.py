@@ -178,7 +178,7 @@ def credit(rows: Sequence[Experience], shared: SharedBase, config: Config, metho
     Args:
         rows: of ``build``.
         shared: the model, its role ``critic`` trained on this phase.
-        config: gives ``actor.lam`` and ``actor.gamma``.
+        config: gives ``actor.lam`` and, where the method has none of its own, ``actor.gamma``.
         method: a row of ``METHODS`` with a credit.
 
     Raises:
@@ -188,6 +188,7 @@ def credit(rows: Sequence[Experience], shared: SharedBase, config: Config, metho
         raise RuleError("`method` must learn from rollouts, got one without a credit: sft ends after demonstrations.")
     values = {} if method.credit is outcome else _values(rows, shared)
     prompts = {row.key: row.prompt for row in rows}
+    gamma = config.actor.gamma if method.gamma is None else method.gamma
     credited = []
     for row in rows:
         states = torch.full((row.steps,), math.nan)  # V of this step and the next one is all that its credit takes
@@ -195,7 +196,7 @@ def credit(rows: Sequence[Experience], shared: SharedBase, config: Config, metho
             states[row.step] = values[row.prompt]
             if row.step + 1 < row.steps:
                 states[row.step + 1] = values[_next_state(row, prompts)]
-        advantage = method.credit(states, row.reward, config.actor.lam, config.actor.gamma)[row.step]
+        advantage = method.credit(states, row.reward, config.actor.lam, gamma)[row.step]
         credited.append(dataclasses.replace(row, value=values.get(row.prompt), advantage=advantage.item()))
     return tuple(credited)
 
