@@ -36,7 +36,7 @@ def test_every_reply_is_understood_and_names_an_element_that_stands_on_the_page_
             said = parse(query.reply)
             if said.action.element is not None:
                 name = name_of(document.page, said.action.element)
-                assert said.element_note.startswith(f"{name} "), (query, document.page)
+                assert said.element_note.startswith(f"{name} [{said.action.element}] "), (query, document.page)
 
 
 def test_ids_count_from_1_in_reading_order():
@@ -152,8 +152,8 @@ def test_the_action_of_a_row_is_the_one_on_its_line(site: Site):
     view = site.listing(site.sections[0])
     books = [e.id for e in view.elements if e.name == "Book"]
     said = ask(site, "in_row", view)
-    assert f'For Maro, use Book. => # Element: Book link / do(action="Click", element="{books[0]}")' in said
-    assert f'For Old Pearl, use Book. => # Element: Book link / do(action="Click", element="{books[1]}")' in said
+    assert f'For Maro, use Book. => # Element: Book [{books[0]}] link / do(action="Click", element="{books[0]}")' in said
+    assert f'For Old Pearl, use Book. => # Element: Book [{books[1]}] link / do(action="Click", element="{books[1]}")' in said
 
 
 def test_a_fact_is_the_value_beside_its_key(site: Site):

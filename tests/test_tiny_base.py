@@ -55,8 +55,8 @@ def test_a_name_has_the_same_tokens_wherever_it_stands(tokenizer, text):
 
 
 def test_the_fixed_parts_of_a_reply_are_one_token_each(tokenizer):
-    assert pieces(tokenizer, '# Element: Go button\ndo(action="Type", argument="7", element="12")') == [
-        "# Element: ", "Go", " button", '\ndo(action="', "Type", '", argument="', "7", '", element="', "12", '")',
+    assert pieces(tokenizer, '# Element: Go [12] button\ndo(action="Type", argument="7", element="12")') == [
+        "# Element: ", "Go", " [", "12", "]", " button", '\ndo(action="', "Type", '", argument="', "7", '", element="', "12", '")',
     ]  # fmt: skip
 
 

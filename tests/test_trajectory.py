@@ -1,5 +1,6 @@
 """What is written is what is read, and a broken file names the line and the rule."""
 
+import gzip
 import json
 
 import pytest
@@ -52,6 +53,25 @@ def make_trajectory(text: str = "page") -> Trajectory:
 def test_a_trajectory_is_read_back_equal(tmp_path):
     assert write_jsonl(tmp_path / "r.jsonl", [make_trajectory(), make_trajectory("other")]) == 2
     assert list(read_jsonl(tmp_path / "r.jsonl", Trajectory)) == [make_trajectory(), make_trajectory("other")]
+
+
+def test_a_compressed_file_is_read_back_equal_and_equal_items_make_equal_files(tmp_path):
+    for name in ("a.jsonl.gz", "b.jsonl.gz"):
+        assert write_jsonl(tmp_path / name, [make_trajectory("é" * 500)]) == 1
+    assert list(read_jsonl(tmp_path / "a.jsonl.gz", Trajectory)) == [make_trajectory("é" * 500)]
+    assert (tmp_path / "a.jsonl.gz").read_bytes() == (tmp_path / "b.jsonl.gz").read_bytes()
+    assert json.loads(gzip.decompress((tmp_path / "a.jsonl.gz").read_bytes()))["answer"] == "x"
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-20], lambda data: b"no" + data, lambda data: data[:40] + b"x" * 40]
+)
+def test_a_damaged_compressed_file_is_named(tmp_path, damage):
+    write_jsonl(tmp_path / "a.jsonl.gz", [make_trajectory(str(n)) for n in range(50)])
+    whole = (tmp_path / "a.jsonl.gz").read_bytes()
+    (tmp_path / "a.jsonl.gz").write_bytes(damage(whole))
+    with pytest.raises(TraceError, match=r"a\.jsonl\.gz: a compressed file that is cut off or damaged"):
+        list(read_jsonl(tmp_path / "a.jsonl.gz", Trajectory))
 
 
 def test_a_task_keeps_unknown_keys_and_its_id_becomes_text():

@@ -8,8 +8,8 @@ kinds of documents:
 * ``walk``: a goal that takes several pages; each step is a document with what was done before;
 * ``judgement``: a goal, what was done, the last page, and whether that was right (the judge's question).
 
-Every reply names its element before the id, as the demonstrations do, so the id is what follows the same words on the
-page.
+Every reply first repeats its element as the page shows it, as the demonstrations do: the id is what follows the same
+words on the page, and the call repeats that id.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Judgement:
 
 
 def reply(name: str, element: Element | None = None, argument: str | None = None) -> str:
-    """Return a reply as the demonstrations have it: the element's text first, then the call."""
-    note = f"{element.name} {element.role}" if element else ""
+    """Return a reply as the demonstrations have it: the element as the page shows it first, then the call."""
+    note = f"{element.name} [{element.id}] {element.role}" if element else ""
     return format_reply(Action(name, element.id if element else None, argument), element_note=note)
 
 

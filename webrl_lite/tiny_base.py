@@ -54,6 +54,8 @@ CALLS = (
     '", element="',
     '")',
     'exit(message="',
+    "Click",
+    "Hover",
     "Select Dropdown Option",
     "Scroll Down",
     "Scroll Up",
@@ -87,7 +89,7 @@ class Recipe:
     feed_forward: int = 512
     heads: int = 6
     kv_heads: int = 2
-    tokens: float = 26e6
+    tokens: float = 24e6
     """Tokens of the whole pre-training."""
     batch_tokens: int = 8192
     """Tokens an update, padding included."""

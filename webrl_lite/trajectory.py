@@ -13,9 +13,11 @@ Source: the task schema is WebArena's (``config_files/test.raw.json``); ``StopRe
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import os
 import uuid
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -258,7 +260,7 @@ def write_jsonl(path: str | os.PathLike[str], items: Iterable[Task | Trajectory]
     disk leaves either the old file or the new one.
 
     Args:
-        path: the file to write; its folder is made if it is missing.
+        path: the file to write, compressed if its name ends in ``.gz``; its folder is made if it is missing.
         items: tasks or trajectories.
 
     Returns:
@@ -269,10 +271,14 @@ def write_jsonl(path: str | os.PathLike[str], items: Iterable[Task | Trajectory]
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
     count = 0
     try:
-        with open(partial, "w", encoding="utf-8", newline="\n") as file:
+        with open(partial, "wb") as file:
+            # no time of writing inside, so equal items give equal files
+            packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if path.suffix == ".gz" else None
             for item in items:
-                file.write(encode_line(item))
+                (packed or file).write(encode_line(item).encode())
                 count += 1
+            if packed:
+                packed.close()
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
@@ -295,14 +301,15 @@ def read_jsonl(path: str | os.PathLike[str], kind: type[Task] | type[Trajectory]
     """Yield the tasks or trajectories of a file.
 
     Args:
-        path: a JSONL file; blank lines are passed over.
+        path: a JSONL file, compressed if its name ends in ``.gz``; blank lines are passed over.
         kind: ``Task`` or ``Trajectory``.
 
     Raises:
-        TraceError: a line is not JSON or not of that kind; the message names file and line.
+        TraceError: a line is not JSON or not of that kind; the message names file and line. Or a compressed file is
+            broken.
     """
-    with open(path, encoding="utf-8", newline="\n") as file:
-        for number, line in enumerate(file, start=1):
+    with (gzip.open if Path(path).suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="\n") as file:
+        for number, line in enumerate(_whole(file, path), start=1):
             if not line.strip():
                 continue
             try:
@@ -312,3 +319,11 @@ def read_jsonl(path: str | os.PathLike[str], kind: type[Task] | type[Trajectory]
                 yield kind.from_json(record)
             except (json.JSONDecodeError, TraceError) as error:
                 raise TraceError(f"{path}, line {number}: {error}") from error
+
+
+def _whole(file: Iterable[str], path: str | os.PathLike[str]) -> Iterator[str]:
+    """Yield a file's lines, and say so if its compressed form ends or breaks in the middle."""
+    try:
+        yield from file
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise TraceError(f"{path}: a compressed file that is cut off or damaged ({error}). Copy it again.") from error

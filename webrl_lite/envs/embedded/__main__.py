@@ -4,6 +4,7 @@ python -m webrl_lite.envs.embedded                                 serve the sit
 python -m webrl_lite.envs.embedded tasks --split test              print the tasks, one JSON object a line
 python -m webrl_lite.envs.embedded oracle --split test --limit 20  solve tasks by script through Chromium
 python -m webrl_lite.envs.embedded measure                         run all oracles, store required_steps.json
+python -m webrl_lite.envs.embedded record                          record the demonstrations again
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from pathlib import Path
 
 from webrl_lite.envs.embedded import world
 from webrl_lite.envs.embedded.backend import EmbeddedSites
+from webrl_lite.envs.embedded.demonstrations import DEMONSTRATIONS
 from webrl_lite.envs.embedded.families import SPLITS, all_families, required_steps
 from webrl_lite.envs.embedded.play import Tally, play_all
-from webrl_lite.trajectory import Task
+from webrl_lite.trajectory import Task, Trajectory, write_jsonl
 
 FAMILY_HELP = "only this family, for example shopping.order_total, or all of a site, for example map"
 
@@ -43,6 +45,11 @@ def main(arguments: list[str] | None = None) -> int:
     measure = commands.add_parser("measure", help="run all oracles and store required_steps.json")
     measure.add_argument("--family", help=FAMILY_HELP)
     measure.add_argument("--workers", type=int, default=2, help="episodes at once (default 2)")
+    record = commands.add_parser("record", help="let the oracles solve the train tasks and store what they did")
+    record.add_argument("--workers", type=int, default=2, help="episodes at once (default 2)")
+    record.add_argument(
+        "--out", type=Path, default=DEMONSTRATIONS, help="file, JSONL or JSONL.gz (default: the package's)"
+    )
     options = parser.parse_args(arguments)
     if options.command is None:
         return serve()
@@ -50,6 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
         return print_tasks(options.split)
     if options.command == "measure":
         return store_steps(options.family, options.workers)
+    if options.command == "record":
+        return store_demonstrations(options.out, options.workers)
     return run_oracles(options)
 
 
@@ -147,6 +156,29 @@ def store_steps(family: str | None, workers: int) -> int:
     os.replace(partial, target)
     print(json.dumps(summary(tally)))
     return 0 if tally.oracle == tally.tried else 1
+
+
+def store_demonstrations(out: Path, workers: int) -> int:
+    """Record the oracles on the train tasks; status 1 and no file if one was not solved."""
+    sites = EmbeddedSites()
+    kept: list[Trajectory] = []
+    try:
+        tally = play_all(
+            sites,
+            [task for task in sites.tasks if task.split == "train"],
+            workers=workers,
+            others=False,
+            keep=kept.append,
+        )
+    finally:
+        sites.close()
+    for task_id, reason in tally.failures:
+        print(f"FAILED {task_id}: {reason}", file=sys.stderr)
+    print(json.dumps(summary(tally)))
+    if tally.oracle < tally.tried:
+        return 1
+    write_jsonl(out, kept)
+    return 0
 
 
 if __name__ == "__main__":

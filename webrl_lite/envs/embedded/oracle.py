@@ -152,8 +152,11 @@ def select(page: Page, name: str, option: str, *, near: str = "") -> Moves[Page]
 
 
 def reply(name: str, element: Seen | None = None, argument: str | None = None) -> str:
-    """Write one reply in the authors' form: the element's text first, then the call."""
-    note = f"{element.name} {element.role}".strip() if element else ""
+    """Write one reply in the authors' form: the element first, as the page shows it, then the call.
+
+    With its id, because a small model finds an id by what stands before it on the page.
+    """
+    note = f"{element.name} [{element.id}] {element.role}".strip() if element else ""
     return format_reply(Action(name, element.id if element else None, argument), element_note=note)
 
 

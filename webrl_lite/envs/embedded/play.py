@@ -81,6 +81,7 @@ def play_all(
     workers: int = 2,
     others: bool = True,
     report: Report | None = None,
+    keep: Callable[[Trajectory], None] | None = None,
     verbose: bool = False,
 ) -> Tally:
     """Play tasks by their oracles and, if asked, by the three agents that must fail.
@@ -91,6 +92,7 @@ def play_all(
         workers: episodes at once, each in a world of its own.
         others: whether the null, N/A and wrong-answer agents play too.
         report: called after each episode.
+        keep: called with each episode that an oracle solved, in the order of the tasks.
         verbose: print every observation and reply.
 
     Returns:
@@ -114,6 +116,8 @@ def play_all(
         with ThreadPoolExecutor(workers) as pool:
             for task, outcomes in zip(tasks, pool.map(episodes, tasks), strict=True):
                 _count(tally, task, outcomes, report)
+                if keep and task.task_id in tally.steps:
+                    keep(next(trajectory for agent, trajectory, _ in outcomes if agent == "oracle"))
         while not free.empty():
             free.get().close()
     return tally
