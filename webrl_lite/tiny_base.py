@@ -41,7 +41,7 @@ from webrl_lite.grounding_pages import words
 from webrl_lite.prompts import ORM_QUESTION
 
 VOCABULARY = 4096
-MICRO_BATCH = 3072
+MICRO_BATCH = 2048
 """Tokens of one pass, padding included; small enough for a processor's cache."""
 BEGIN, END, USER, ASSISTANT, PAD = SPECIAL = ("<|begin|>", "<|end|>", "<|user|>", "<|assistant|>", "<|pad|>")
 CALLS = (
@@ -70,7 +70,7 @@ CALLS = (
 PIECES = r" \| | \[|\]|\n= |\n| ?[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]*|\d{1,2}| \"|\"| ?[^\sA-Za-z0-9\[\]\"|]{1,3}|\s|."
 """What a token can reach over. A capital never takes the space before it along, so a name has the same tokens at the
 start of a line, inside a sentence and in quotes; numbers go by two digits, so an id up to 99 is one token."""
-HELD_OUT = 300
+HELD_OUT = 150
 """Draws that exactness is measured on."""
 CHAT_TEMPLATE = (
     "{{ '<|begin|>' }}{% for m in messages %}{% if m.role != 'system' %}{{ '<|' + m.role + '|>' + m.content }}"
@@ -300,7 +300,7 @@ def _factor(step: int, steps: int, recipe: Recipe) -> float:
     return min(1.0, (step + 1) / recipe.warmup, (steps - step) / falling)
 
 
-def pretrain(folder: Path, recipe: Recipe, *, every: int = 100, fused: bool = False) -> None:
+def pretrain(folder: Path, recipe: Recipe, *, every: int = 200, fused: bool = False) -> None:
     """Pre-train, or go on where the last checkpoint in the folder stands.
 
     Args:
