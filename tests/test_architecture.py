@@ -22,7 +22,7 @@ LEVELS = {
     1: {"inputs", "observation", "evaluators", "memory_terms", "memory", "prompts", "task_prompts", "grounding"},
     2: {"gate", "chromium", "tabs", "executor", "session", "browser", "policy_loss", "model", "tiny_base"},
     3: {"envs", "baselines"},
-    4: {"replay", "role_trainer", "sft", "orm", "critic", "actor"},
+    4: {"rollout", "replay", "role_trainer", "sft", "orm", "critic", "actor"},
 }
 """Import levels; neighbours on one level are ordered among themselves (``test_there_is_no_cycle``)."""
 PARTS = {
