@@ -8,7 +8,16 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from webrl_lite import actions
-from webrl_lite.actions import ACTIONS, Action, ActionError, describe, format_action, format_reply, parse
+from webrl_lite.actions import (
+    ACTIONS,
+    Action,
+    ActionError,
+    describe,
+    format_action,
+    format_reply,
+    parse,
+    supporting_line,
+)
 
 
 def read(reply: str) -> Action:
@@ -526,3 +535,49 @@ def test_time_is_linear_and_depth_is_flat(reply):
     except ActionError:
         pass
     assert time.process_time() - start < 2  # a quadratic walk over these takes minutes
+
+
+# The note before an answer -------------------------------------------------------------------------------------------
+
+PAGE = """@ shop/orders | tab 0/1 | 0-720 of 720
+Shop [1] | Cart (2) [2]
+= Orders
+Order | Date | Total | Status
+0017 [3] | Jun 14 | $39.88 | Complete
+0016 [4] | Jun 6 | $29.00 | Pending
+0012 [5] | May 26 | $65.70 | Pending
+Weight: 12 g
+Owner
+Ben Su
+3 Reviews [9]"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "hints", "line"),
+    [
+        ("$29.00", (), "0016 [4] | Jun 6 | $29.00 | Pending"),
+        ("Pending", ("0012",), "0012 [5] | May 26 | $65.70 | Pending"),
+        ("Pending", (), "0016 [4] | Jun 6 | $29.00 | Pending"),
+        ("0012, Pending", (), "0012 [5] | May 26 | $65.70 | Pending"),
+        ("12 g", (), "Weight: 12 g"),
+        ("Ben Su", (), "Owner | Ben Su"),
+        ("3", (), "3 Reviews [9]"),
+        ("Orders", (), "= Orders"),
+        ("9", (), ""),
+        ("Ben", ("nothing",), "Ben Su"),
+        ("$29", (), ""),
+        ("70", (), ""),
+        ("shop/orders", (), ""),
+        ("N/A", (), ""),
+        ("", (), ""),
+    ],
+)
+def test_the_line_that_holds_an_answer_is_found(answer, hints, line):
+    """Cells before parts of cells, ids never, the line with the question's words before the first."""
+    assert supporting_line(PAGE, answer, hints) == line
+
+
+def test_an_answer_that_is_in_many_lines_and_known_by_nothing_has_no_line():
+    page = "@ x\n" + "\n".join(f"paid on day {n}" for n in range(5))
+    assert supporting_line(page, "day") == ""
+    assert supporting_line(page, "day", ("3",)) == "paid on day 3"

@@ -133,8 +133,12 @@ def site() -> Site:
 
 
 def ask(site: Site, kind: str, view: View) -> str:
-    """The first instruction of a kind with its reply, over many draws."""
-    found = {(q.task, q.reply) for _ in range(300) if (q := MAKERS[kind][0](site.d, view)) is not None}
+    """Instructions of a kind with their replies, notes left out, over many draws."""
+    found = {
+        (q.task, re.sub(r"# Note: .*\n", "", q.reply))
+        for _ in range(300)
+        if (q := MAKERS[kind][0](site.d, view)) is not None
+    }
     return "\n".join(sorted(f"{task} => {reply}" for task, reply in found)).replace("\ndo(", " / do(")
 
 
@@ -142,6 +146,15 @@ def test_a_cell_is_read_in_its_row_and_column(site: Site):
     said = ask(site, "cell", site.listing(site.sections[0]))
     assert 'Read Harbour of Old Pearl. => exit(message="Tiva")' in said
     assert 'Length for Blue Hen? => exit(message="12")' in said
+
+
+def test_an_answer_repeats_the_line_it_is_read_from(site: Site):
+    view = site.listing(site.sections[0])
+    (number,) = [e.id for e in view.elements if e.name == "Old Pearl"]
+    for query in (MAKERS["cell"][0](site.d, view) for _ in range(50)):
+        if "Old Pearl" in query.task:
+            line = f"Old Pearl [{number}] | Tiva | 30 | Book [{int(number) + 1}]"
+            assert query.reply.split("\n")[0] == f"# Note: {line}"
 
 
 def test_a_row_is_named_by_a_value(site: Site):
@@ -152,8 +165,13 @@ def test_the_action_of_a_row_is_the_one_on_its_line(site: Site):
     view = site.listing(site.sections[0])
     books = [e.id for e in view.elements if e.name == "Book"]
     said = ask(site, "in_row", view)
-    assert f'For Maro, use Book. => # Element: Book [{books[0]}] link / do(action="Click", element="{books[0]}")' in said
-    assert f'For Old Pearl, use Book. => # Element: Book [{books[1]}] link / do(action="Click", element="{books[1]}")' in said
+    assert (
+        f'For Maro, use Book. => # Element: Book [{books[0]}] link / do(action="Click", element="{books[0]}")' in said
+    )
+    assert (
+        f'For Old Pearl, use Book. => # Element: Book [{books[1]}] link / do(action="Click", element="{books[1]}")'
+        in said
+    )
 
 
 def test_a_fact_is_the_value_beside_its_key(site: Site):

@@ -238,6 +238,41 @@ def format_reply(action: Action, element_note: str = "", notes: Iterable[str] = 
     return "\n".join([*lines, format_action(action)])
 
 
+def supporting_line(page: str, answer: str, hints: Iterable[str] = ()) -> str:
+    """Return the line of a page that holds an answer, for the ``# Note:`` line before an ``exit``.
+
+    A model that first repeats the line reads the answer off its own words, and a reader sees where it comes from.
+
+    Args:
+        page: text of a page in mode ``lite``.
+        answer: the answer; parts of a list are separated by ``", "``.
+        hints: words of the question; among several lines with the answer, the one with most of them is taken.
+
+    Returns:
+        The line, with the line before it if it is nothing but the answer; empty if no line holds all of it.
+    """
+    lines = page.split("\n")[1:]  # the first is the address
+    parts = answer.split(", ")
+    inside = re.compile(rf"(?<!\w)(?<!\d[.,]){re.escape(answer)}(?!\w|[.,]\d)")
+    found: list[tuple[int, int, int]] = []
+    for number, line in enumerate(lines):
+        cells = _cells(line)
+        whole = answer in cells or set(parts) <= cells
+        if whole or inside.search(re.sub(r" \[\d+\]", "", line)):
+            known = sum(hint.lower() in line.lower() for hint in hints if hint)
+            found.append((known, whole, -number))
+    if not answer or not found or (len(found) > 3 and max(found)[:2] == (0, 0)):
+        return ""
+    number = -max(found)[2]
+    return f"{lines[number - 1]} | {lines[number]}" if lines[number] == answer and number else lines[number]
+
+
+def _cells(line: str) -> set[str]:
+    """Return what stands between the separators of a line, without ids and keys."""
+    texts = [re.sub(r" \[\d+\].*$", "", cell) for cell in line.removeprefix("= ").split(" | ")]
+    return {*texts, *(text.split(": ", 1)[1] for text in texts if ": " in text)}
+
+
 def describe() -> str:
     """Return the prompt's action list: for each action an example call and its sentence, one line each."""
     return "\n".join(f"{format_action(spec.example)}  {spec.description}" for spec in _SPECS)

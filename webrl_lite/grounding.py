@@ -18,7 +18,7 @@ import random
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
-from webrl_lite.actions import Action, format_reply
+from webrl_lite.actions import Action, format_reply, parse, supporting_line
 from webrl_lite.grounding_pages import DONE_MESSAGES, Draw, Element, Row, Section, Site, View
 
 
@@ -58,9 +58,10 @@ def reply(name: str, element: Element | None = None, argument: str | None = None
     return format_reply(Action(name, element.id if element else None, argument), element_note=note)
 
 
-def leave(message: str) -> str:
-    """Return the reply that ends an episode."""
-    return format_reply(Action("Exit", argument=message))
+def leave(message: str, view: View | None = None, *hints: str) -> str:
+    """Return the reply that ends an episode; an answer read off a page repeats its line first."""
+    note = supporting_line(view.text(), message, hints) if view else ""
+    return format_reply(Action("Exit", argument=message), notes=(note,))
 
 
 # Instructions about one page ----------------------------------------------------------------------------------------
@@ -186,7 +187,7 @@ def cell(d: Draw, view: View) -> Query | None:
     task = d.choice(
         ("Read {} of {}.", "{} for {}?", "Give the {} that {} has.", "Report {} in the line {}.", "{} of {}, please.")
     )
-    return Query("cell", task.format(*names), leave(row.cells[column]))
+    return Query("cell", task.format(*names), leave(row.cells[column], view, *names))
 
 
 def row_name(d: Draw, view: View) -> Query | None:
@@ -201,7 +202,7 @@ def row_name(d: Draw, view: View) -> Query | None:
     task = d.choice(
         ("Name the line with {} {}.", "Whose {} is {}?", "Read off the entry where {} says {}.", "{} {} belongs to?")
     )
-    return Query("row name", task.format(*names), leave(row.cells[0]))
+    return Query("row name", task.format(*names), leave(row.cells[0], view, *names))
 
 
 def rows_of(d: Draw, view: View) -> Query | None:
@@ -230,7 +231,11 @@ def nth(d: Draw, view: View) -> Query | None:
     e = view.find(row.cells[0])
     if e is not None and d.chance(0.5):
         return Query("nth", d.choice(("Enter the {} entry.", "Go into the {} line.")).format(place), reply("Click", e))
-    return Query("nth", d.choice(("Read the {} line's name.", "Which is {}?")).format(place), leave(row.cells[0]))
+    return Query(
+        "nth",
+        d.choice(("Read the {} line's name.", "Which is {}?")).format(place),
+        leave(row.cells[0], view, *row.cells),
+    )
 
 
 def fact(d: Draw, view: View) -> Query | None:
@@ -239,7 +244,7 @@ def fact(d: Draw, view: View) -> Query | None:
         return None
     key = d.choice(list(view.facts))
     task = d.choice(("Read {}.", "{}?", "Report the {}.", "What stands at {}?", "Copy {} from here."))
-    return Query("fact", task.format(key), leave(view.facts[key]))
+    return Query("fact", task.format(key), leave(view.facts[key], view, key))
 
 
 def missing(d: Draw, view: View) -> Query | None:
@@ -262,7 +267,7 @@ def state(d: Draw, view: View) -> Query | None:
         return None
     e = d.choice(found)
     task = d.choice(("Read the field {}.", "What does {} hold?", "Tell the content of {}."))
-    return Query("field", task.format(e.name), leave(e.value))
+    return Query("field", task.format(e.name), leave(e.value, view, e.name))
 
 
 MAKERS: dict[str, tuple[Maker, float]] = {
@@ -383,7 +388,7 @@ def look_up(site: Site) -> tuple[str, Walk] | None:
         if own_page:
             yield view, reply("Click", view.find(key))
             view = site.detail(section, row)
-        yield view, leave(answer)
+        yield view, leave(answer, view, key, asked)
 
     return wording.format(s=_where(site, section), a=asked, k=key), walk()
 
@@ -485,7 +490,8 @@ def arrange(site: Site) -> tuple[str, Walk] | None:
         yield from to_section(site, section, site.home())
         view = site.listing(section, sort=section.columns[0])
         yield view, reply("Select Dropdown Option", view.find(site.sort_label, "select"), column)
-        yield site.listing(section, rows=order, sort=column), leave(order[0].cells[0] if read else "done")
+        view, first = site.listing(section, rows=order, sort=column), order[0]
+        yield view, leave(first.cells[0], view, *first.cells) if read else leave("done")
 
     return wording.format(s=_where(site, section), c=column), walk()
 
@@ -561,8 +567,9 @@ def judgement(rng: random.Random) -> Judgement:
     if way == 1 and '"done"' not in replies[-1]:  # another answer
         seen = steps[-1][0]
         pool = [c for row in seen.rows for c in row.cells] + list(seen.facts.values()) or [d.title()]
-        wrong = leave(d.choice(pool))
-        if wrong != replies[-1]:
+        answer = d.choice(pool)
+        wrong = leave(answer, seen)
+        if parse(wrong).action != parse(replies[-1]).action:
             return Judgement(task, (*replies[:-1], wrong), page, False)
     names = [row.cells[0] for section in site.sections for row in section.rows]
     meant = [name for name in names if name in task]

@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from webrl_lite.actions import Action, format_reply
+from webrl_lite.actions import Action, format_reply, supporting_line
 from webrl_lite.observation import Observation
 
 Result = TypeVar("Result")
@@ -160,12 +160,19 @@ def reply(name: str, element: Seen | None = None, argument: str | None = None) -
     return format_reply(Action(name, element.id if element else None, argument), element_note=note)
 
 
-def replies(solution: Moves[str]) -> Generator[str, Page, None]:
-    """Run a solution to its end and add its ``exit``; yields every reply."""
-    answer = yield from solution
-    yield format_reply(Action("Exit", argument=answer))
+def replies(solution: Moves[str], page: Page, values: Mapping[str, str]) -> Generator[str, Page, None]:
+    """Run a solution to its end and add its ``exit``, behind a note of the line that holds the answer."""
+    try:
+        said = next(solution)
+        while True:
+            page = yield said
+            said = solution.send(page)
+    except StopIteration as end:
+        answer = end.value
+    note = supporting_line(page.text, answer, values.values()) if answer != "done" else ""
+    yield format_reply(Action("Exit", argument=answer), notes=(note,))
 
 
 def solve(oracle: object, page: Page, values: Mapping[str, str]) -> Generator[str, Page, None]:
     """Start an oracle on its first page; prime the generator with ``next``."""
-    return replies(oracle(page, values))
+    return replies(oracle(page, values), page, values)
