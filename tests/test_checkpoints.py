@@ -38,7 +38,11 @@ def test_what_a_kill_leaves_behind_is_no_checkpoint(tmp_path: Path) -> None:
     assert checkpoints.newest(tmp_path) is None
 
 
-@pytest.mark.parametrize("damage", ["deleted", "cut", "changed", "manifest deleted", "manifest cut", "empty folder"])
+@pytest.mark.parametrize(
+    "damage",
+    ["deleted", "cut", "changed", "manifest deleted", "manifest cut", "empty folder"]
+    + ["null", "[]", '{"files": null}', '{"files": {"optimizer.pt": 7}}', '{"files": {"optimizer.pt": {}}}'],
+)
 def test_a_damaged_checkpoint_is_skipped_and_named(
     tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -56,9 +60,11 @@ def test_a_damaged_checkpoint_is_skipped_and_named(
         manifest.unlink()
     elif damage == "manifest cut":
         manifest.write_text(manifest.read_text()[:20])
-    else:
+    elif damage == "empty folder":
         shutil.rmtree(bad)
         bad.mkdir()
+    else:
+        manifest.write_text(damage)
     with caplog.at_level(logging.WARNING):
         assert checkpoints.newest(tmp_path) == tmp_path / "checkpoint-1"
     assert "checkpoint-2" in caplog.text
@@ -97,6 +103,16 @@ def test_a_published_checkpoint_replaces_one_of_its_name(tmp_path: Path) -> None
     write(tmp_path, 1, seed="0")
     write(tmp_path, 1, seed="1")
     checkpoints.check_settings(tmp_path / "checkpoint-1", {"seed": "1"})
+
+
+def test_a_checkpoint_that_was_asked_for_by_name_must_be_complete_too(tmp_path: Path) -> None:
+    """CKP-02, sibling: ``train(resume_from_checkpoint=...)`` names one and has it checked by this."""
+    checkpoint = write(tmp_path, 1, seed="0")
+    (checkpoint / "optimizer.pt").write_bytes(b"mome")
+    with pytest.raises(RuleError, match="no complete checkpoint: optimizer.pt has 4 bytes instead of 7"):
+        checkpoints.check_settings(checkpoint, {"seed": "0"})
+    with pytest.raises(RuleError, match="no complete checkpoint: complete.json is missing"):
+        checkpoints.check_settings(tmp_path / "checkpoint-9", {"seed": "0"})
 
 
 def test_other_settings_are_refused_and_all_listed(tmp_path: Path) -> None:

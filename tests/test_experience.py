@@ -8,6 +8,7 @@ import tiny_models
 
 from webrl_lite.batching import RuleError
 from webrl_lite.config import Config, ModelConfig, RolloutConfig
+from webrl_lite.envs.embedded.demonstrations import demonstrations
 from webrl_lite.experience import Experience, collect, read_experience, write_experience
 from webrl_lite.prompts import actor_prompt, prompt_hash
 from webrl_lite.trajectory import Step, StopReason, Task, TraceError, Trajectory, Verdict
@@ -132,6 +133,15 @@ def test_demonstrations_are_successes_whose_replies_are_tokenised_with_an_end_of
     assert row.prompt == prompt_of([], "page 0")
 
 
+def test_the_demonstrations_of_the_package_are_rows_although_they_have_no_names():
+    collected = collect(demonstrations()[:3], TOKENIZER, CONFIG, phase=0, source="sft")
+    assert [row.trajectory_id for row in collected.rows] == [
+        f"shopping.price.train.{i}@sft" for i in range(3) for _ in range(2)
+    ]
+    assert {row.reward for row in collected.rows} == {1.0}
+    assert rows_of(trajectory("mine"), source="sft")[0].trajectory_id == "mine"
+
+
 def test_a_demonstration_that_was_graded_a_failure_is_one():
     assert {row.reward for row in rows_of(trajectory(score=0.0), source="sft")} == {0.0}
 
@@ -198,6 +208,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path):
         ({"perplexity": float("inf")}, "`perplexity` must be"),
         ({"value": 1.5}, r"`value` must be a number in \[0, 1\], or null"),
         ({"advantage": float("nan")}, "`advantage` must be"),
+        ({"advantage": 10**400}, "`advantage` must be"),
         ({"next_prompt": None}, "`next_prompt` must be"),
         ({"colour": 1}, "`colour` is no field"),
     ],

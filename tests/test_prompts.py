@@ -158,6 +158,16 @@ def test_page_text_keeps_its_code_points():
         assert page in text(template, actor(template, page=page))
 
 
+def test_half_a_surrogate_pair_does_not_end_a_rollout():
+    """HTML-11, sibling: an intent or a stored reply from JSON may hold one; a whole pair stays."""
+    for template in TEMPLATES:
+        prompt = actor(template, intent="Buy \ud83d tea \U0001f600.", replies=["a\udc00"], page="\ud800 P")
+        for part in ("Buy \ufffd tea \U0001f600.", "a\ufffd", "\ufffd P"):
+            assert part in text(template, prompt)
+        reply = action_ids(TOKENIZERS[template](), template, "a\udc00")
+        assert reply_text(TOKENIZERS[template](), template, reply) == "a\ufffd"
+
+
 # The tokenizer's own template ---------------------------------------------------------------------------------------
 
 

@@ -109,8 +109,8 @@ def test_at_most_twice_the_current_steps_are_replayed():
     assert len(replayed) == 20
     assert (report.current, report.replayed, report.over_cap) == (10, 20, 30)
     assert report.share == pytest.approx(20 / 30)
-    half = dataclasses.replace(CONFIG, replay=ReplayConfig(max_ratio=0.25))
-    assert len(chosen(many(50), config=half)[0]) == 2  # 2.5, rounded down
+    some = dataclasses.replace(CONFIG, replay=ReplayConfig(max_ratio=0.27))
+    assert len(chosen(many(50), config=some)[0]) == 2  # 2.7, rounded down
 
 
 def test_failed_current_steps_count_for_the_cap_too():
@@ -129,6 +129,8 @@ def test_the_order_of_the_input_changes_nothing():
     one = build(NOW, buffer, Scorer(), CONFIG, WEBRL, 3)
     other = build(NOW[::-1], buffer[::-1], Scorer(), CONFIG, WEBRL, 3)
     assert one == other
+    keys = [r.key for r in one.rows]
+    assert keys == [r.key for r in NOW] + sorted(keys[10:])
 
 
 def test_each_eligible_step_can_be_drawn():
@@ -215,6 +217,23 @@ def test_every_step_of_the_buffer_is_counted_once():
         "10 current steps, 20 of 44 replayed (2 failed, 2 same task, 1 duplicate, 4 below band, 5 above band, "
         "10 over cap)"
     )
+
+
+def test_the_phase_s_own_file_in_the_buffer_changes_nothing():
+    """A run that goes on reads all files: its own success must not stand in for the older one of its task."""
+    own = [dataclasses.replace(r, task_id="a") for r in NOW]
+    built = build(own, [row("a"), row("b"), *own], Scorer(), CONFIG, WEBRL, 0)
+    assert built == build(own, [row("a"), row("b")], Scorer(), CONFIG, WEBRL, 0)
+    assert [r.task_id for r in built.rows[10:]] == ["a", "b"]
+
+
+@pytest.mark.parametrize("current", [NOW, [row("x", i, name="same", steps=2, phase=0) for i in range(2)]])
+def test_two_steps_of_one_name_are_refused(current):
+    """As a rollout and a demonstration of one task could have: V of the next state would be the other's."""
+    one = [row("x", i, name="same", steps=2, phase=0) for i in range(2)]
+    other = [row("x", i, name="same", steps=2, phase=0, value=90, source="sft") for i in range(2)]
+    with pytest.raises(RuleError, match="step 0 of trajectory same of phase 0 is two"):
+        chosen([*(one if current is NOW else []), *other], current=current)
 
 
 # Empty and one-sided cases ------------------------------------------------------------------------------------------

@@ -334,6 +334,7 @@ def test_a_row_beyond_the_models_length_is_named_before_any_update(tmp_path: Pat
         {"eval_strategy": "steps", "eval_steps": 1},
         {"dataloader_drop_last": True},
         {"neftune_noise_alpha": 5.0},
+        {"data_seed": 5},
     ],
 )
 def test_an_argument_that_would_do_nothing_is_refused(tmp_path: Path, setting: dict[str, object]) -> None:
@@ -487,7 +488,22 @@ def test_a_run_goes_on_with_the_same_settings_and_data_or_not_at_all(tmp_path: P
         sft(tmp_path, load("lfm2")).fit()
     with pytest.raises(RuleError, match="other settings: r: saved 4, here 8"):
         sft(tmp_path, load(rank=8)).fit()
+    with pytest.raises(RuleError, match="other settings: lr_scheduler_kwargs: saved None, here {'num_cycles': 2}"):
+        sft(tmp_path, lr_scheduler_kwargs={"num_cycles": 2}).fit()
     sft(tmp_path, logging_steps=5, report_to="tensorboard", save_total_limit=7, tokens_per_micro_batch=64).fit()
+
+
+def test_a_base_that_differs_above_its_embeddings_is_another_base(tmp_path: Path) -> None:
+    """CKP-08: a fine-tuned model often has its parent's embeddings; so has the same one in another precision."""
+    versions = {sft(tmp_path).settings["base"]}
+    tuned = load()
+    with torch.no_grad():
+        tuned.model.get_base_model().model.layers[2].mlp.up_proj.base_layer.weight.mul_(2)
+    for shared in (tuned, load(dtype="bfloat16"), load("llama-64"), load("llama-64", quantization="nf4")):
+        versions.add(sft(tmp_path, shared).settings["base"])
+    assert len(versions) == 5
+    trained = stirred()
+    assert sft(tmp_path, trained).settings["base"] == sft(tmp_path).settings["base"]  # adapters are no part of it
 
 
 def test_train_alone_does_not_overwrite_an_earlier_run(tmp_path: Path) -> None:

@@ -141,6 +141,14 @@ def test_an_episode_that_could_not_start_is_tried_again():
     assert [(t.stop, len(t.steps)) for t in found] == [(StopReason.ENV_ERROR, 0), (StopReason.EXIT, 1)]
 
 
+@pytest.mark.parametrize("answers", [0, 1, 3])
+def test_a_policy_that_leaves_out_or_adds_answers_is_refused(answers):
+    batch = Batch(2)
+    with pytest.raises(ValueError, match=f"`policy` must answer every turn once, got {answers} answers to 2 turns"):
+        list(rollout([task("a"), task("b")], batch, lambda turns: [Said("x")] * answers, seed=0))
+    assert batch.asked == []
+
+
 def test_no_tasks_make_no_trajectories_and_ask_nothing():
     found, policy, batch = play([], 2)
     assert found == [] and policy.turns == [] and batch.asked == []

@@ -5,7 +5,8 @@ loss and the way an action's log-probability is taken come from the method's row
 reduction of the other methods from the settings.
 
 pi_ref is the actor at the start of the phase, also for replayed actions: every row was scored by the weights that
-training starts from. So the first update's log ratios are 0, and rows that differ are refused (``_check_start``).
+training starts from. So the first update's log ratios are 0, and rows of that update that differ are refused
+(``_check_start``); later ones cannot be told from what has been learned.
 
 Differs from the released code, which runs a second full model for log pi_ref at every batch; here it is a number that
 came with the row.
@@ -64,10 +65,10 @@ class ActorTrainer(RoleTrainer[Experience]):
 
     Logged beside what every trainer logs:
 
-    * of ``policy_loss``: ``log_ratio``, mean of log(pi / pi_ref) in nats, 0 at the first update; ``residual``, mean of
-      beta * log ratio - A; ``target_reached``, share of actions with a residual below 0.1; ``pushed_up``, share of
-      actions whose probability the update raises. Other methods: ``kept``, share of actions with credit; ``weight``,
-      mean weight.
+    * of ``policy_loss``: ``log_ratio``, mean of log(pi / pi_ref) in nats (a token, where the reduction is the mean), 0
+      at the first update; ``residual``, mean of beta * log ratio - A; ``target_reached``, share of actions with a
+      residual below 0.1; ``pushed_up``, share of actions whose probability the update raises. Other methods: ``kept``,
+      share of actions with credit; ``weight``, mean weight.
     * ``kl``: estimate of KL(pi_ref || pi) in nats an action, the mean of x - 1 - log x with x = pi / pi_ref; 0 at the
       first update and never below. Replayed actions, sampled by an older policy, make it rougher.
     * ``advantage``: mean of A. ``replayed``: share of actions that are not from the current phase.

@@ -65,11 +65,13 @@ def newest(folder: Path) -> Path | None:
 
 
 def check_settings(checkpoint: Path, settings: Mapping[str, str]) -> None:
-    """Refuse to go on from a checkpoint that was made with other settings.
+    """Refuse to go on from a checkpoint that is not complete or was made with other settings.
 
     Raises:
-        RuleError: names every setting that differs, with both values.
+        RuleError: names what is wrong with the files, or every setting that differs, with both values.
     """
+    if fault := _fault(checkpoint):
+        raise RuleError(f"`{checkpoint}` is no complete checkpoint: {fault}. Use another, or begin anew.")
     saved = json.loads((checkpoint / MANIFEST).read_text(encoding="utf-8"))["settings"]
     keys = sorted(saved.keys() | settings.keys())
     pairs = [(key, saved.get(key), settings.get(key)) for key in keys]
@@ -128,15 +130,16 @@ def _fault(checkpoint: Path) -> str | None:
     """Return what is wrong with a checkpoint, None if nothing is."""
     try:
         files = json.loads((checkpoint / MANIFEST).read_text(encoding="utf-8"))["files"]
-    except (OSError, ValueError, KeyError):
+        expected = [(name, file["bytes"], file["sha256"]) for name, file in files.items()]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return f"{MANIFEST} is missing or damaged"
-    for name, expected in files.items():
+    for name, size, digest in expected:
         file = checkpoint / name
         if not file.is_file():
             return f"{name} is missing"
-        if file.stat().st_size != expected["bytes"]:
-            return f"{name} has {file.stat().st_size} bytes instead of {expected['bytes']}"
-        if _digest(file) != expected["sha256"]:
+        if file.stat().st_size != size:
+            return f"{name} has {file.stat().st_size} bytes instead of {size}"
+        if _digest(file) != digest:
             return f"{name} was changed"
     return None
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -108,7 +109,7 @@ def _integer(value: JSON, least: int = 0) -> bool:
 
 def _number(value: JSON, low: float = -math.inf, high: float = math.inf) -> bool:
     real = isinstance(value, int | float) and not isinstance(value, bool)
-    return real and math.isfinite(value) and low <= value <= high
+    return real and abs(value) <= sys.float_info.max and low <= value <= high
 
 
 def _ids(value: JSON, least: int = 1) -> bool:
@@ -179,7 +180,8 @@ def collect(
     """Turn labelled trajectories into rows; neither an environment's fault nor a missing grade becomes a reward of 0.
 
     The outcome is the trajectory's ``verdict``: the grader's or, where the ORM labels, the ORM's. A demonstration may
-    lack one: it counts as a success then. Its actions are tokenised here, since nobody sampled them.
+    lack one: it counts as a success then; and it may lack a name: it is called after its task, ``<task_id>@sft``, which
+    no rollout is called. Its actions are tokenised here, since nobody sampled them.
 
     Args:
         trajectories: of one phase, or the demonstrations.
@@ -194,6 +196,11 @@ def collect(
         PromptError: a prompt that does not fit ``model.max_length``.
     """
     trajectories = list(trajectories)
+    if source == "sft":
+        names_by_task = [t.trajectory_id or f"{t.task.task_id}@sft" for t in trajectories]
+        trajectories = [
+            dataclasses.replace(t, trajectory_id=name) for t, name in zip(trajectories, names_by_task, strict=True)
+        ]
     names = Counter(trajectory.trajectory_id for trajectory in trajectories)
     for name, times in names.items():
         if times > 1 or not name:

@@ -80,7 +80,9 @@ class OrmReport:
 
 
 def judgement(yes: float, no: float) -> Judgement:
-    """Return what the log-probabilities (or logits) of the two words say; finite wherever they lie.
+    """Return what the log-probabilities of the two words say; finite wherever they lie.
+
+    Logits give the same score, for it depends on the difference only, but not the mass.
 
     Args:
         yes: of YES, in nats; 100 against 99 and -200 against -201 both give a score of 0.731.

@@ -19,6 +19,7 @@ LEFT_OUT = "** Reply left out **"
 PAGE_CUT = "~ cut: the rest of the page did not fit"
 """Last line of a page that did not fit. (not in the authors' actor prompt, which ends without a sign)"""
 BREAK = "\ufdd0"  # a code point that is no character, so no text has it; marks where a forged token is split
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class PromptError(ValueError):
@@ -80,8 +81,11 @@ class Marks:
         return cls(tokenizer, ids, re.compile("|".join(map(re.escape, longest_first)) or r"(?!)"))
 
     def quote(self, text: str) -> str:
-        """Return a text with a ``BREAK`` inside everything that would be read as a mark."""
-        text = text.replace(BREAK, "")
+        """Return a text with a ``BREAK`` inside everything that would be read as a mark.
+
+        Half a surrogate pair, which JSON can hold and no tokenizer takes, becomes the sign for a broken character.
+        """
+        text = SURROGATE.sub("\ufffd", text.replace(BREAK, ""))
         while self.pattern.search(text):  # again, since what is left of one may be another
             text = self.pattern.sub(lambda mark: mark[0][0] + BREAK + mark[0][1:], text)
         return text

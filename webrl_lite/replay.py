@@ -132,15 +132,16 @@ def build(
     Args:
         current: rows of this phase.
         buffer: rows of earlier phases and demonstrations, successes and failures, in any order; a step that is there
-            twice counts once, so whole ``experience.jsonl`` files may be given.
+            twice counts once, so whole ``experience.jsonl`` files may be given. This phase's own steps, which are there
+            if a run goes on, are passed over.
         shared: the model.
         config: gives ``replay``.
         method: a row of ``METHODS``; it says whether there is replay, band or percentile.
         seed: of the draw.
 
     Raises:
-        RuleError: a current step twice, a trajectory in the buffer with steps missing, or a log-probability that is no
-            number.
+        RuleError: a current step twice, two steps of one name, a trajectory in the buffer with steps missing, or a
+            log-probability that is no number.
     """
     mine = sorted(current, key=lambda row: row.key)
     for one, other in zip(mine, mine[1:], strict=False):
@@ -150,7 +151,7 @@ def build(
             )
     kept = _above_percentile(mine, method.percentile)
     counts = {"below_percentile": len(mine) - len(kept)}
-    earlier = sorted(buffer, key=lambda row: row.key) if method.replay else []
+    earlier = sorted(_not_own(buffer, mine), key=lambda row: row.key) if method.replay else []
     counts["buffer"] = len(earlier)
     candidates = _candidates(earlier, kept, counts)
     scored = _score([*kept, *candidates], shared)
@@ -224,6 +225,21 @@ def _above_percentile(rows: list[Experience], percentile: float | None) -> list[
     keep = above_percentile(torch.tensor(list(outcomes.values())), percentile).tolist()
     kept = {trajectory for trajectory, above in zip(outcomes, keep, strict=True) if above}
     return [row for row in rows if row.trajectory_id in kept]
+
+
+def _not_own(buffer: Iterable[Experience], own: list[Experience]) -> list[Experience]:
+    """Return the rows of the buffer that are not this phase's; a name that two steps have would mix up next states."""
+    rows = list(buffer)
+    steps: dict[tuple[int, str, int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
+    for row in (*own, *rows):
+        step = (row.prompt, row.action)
+        if steps.setdefault(row.key, step) != step:
+            raise RuleError(
+                f"`buffer` must have one step of a name, but {_name(row)} of phase {row.phase} is two. Give files of "
+                "one run, and every episode of a phase a name of its own."
+            )
+    names = {row.key for row in own}
+    return [row for row in rows if row.key not in names]
 
 
 def _candidates(buffer: list[Experience], current: list[Experience], counts: dict[str, int]) -> list[Experience]:

@@ -21,14 +21,14 @@ RENAMED = {"schedule": "lr_scheduler_type", "warmup": "warmup_steps", "epochs": 
 WITHOUT_EFFECT = (
     *("bf16", "fp16", "fsdp", "deepspeed", "torch_compile", "use_liger_kernel", "auto_find_batch_size", "do_eval"),
     *("activation_checkpointing", "neftune_noise_alpha", "label_smoothing_factor", "dataloader_drop_last"),
-    *("load_best_model_at_end", "push_to_hub", "ignore_data_skip", "save_only_model", "eval_on_start"),
+    *("load_best_model_at_end", "push_to_hub", "ignore_data_skip", "save_only_model", "eval_on_start", "data_seed"),
 )
 """Arguments of transformers that would do nothing here, or break what this file promises."""
 
 
 DECISIVE = (
     *("batch_size", "learning_rate", "warmup_steps", "num_train_epochs", "max_steps", "max_grad_norm", "weight_decay"),
-    *("adam_beta1", "adam_beta2", "adam_epsilon", "seed"),
+    *("adam_beta1", "adam_beta2", "adam_epsilon", "seed", "lr_scheduler_kwargs", "optim_args"),
 )
 """Arguments that two runs must share to end in the same weights, beside those that a trainer adds."""
 

@@ -144,6 +144,9 @@ def rollout(
         seed: of the whole rollout.
         name: what the trajectories are told to come from, such as a role's version.
         retries: how often an episode that the environment failed is played again.
+
+    Raises:
+        ValueError: the policy gave more or fewer answers than it had turns.
     """
     waiting = [_Episode(index, task) for index, task in enumerate(tasks)][::-1]
     playing: list[_Episode | None] = [None] * len(environments.envs)
@@ -217,7 +220,9 @@ def _turn(
         for _, episode in active
     ]
     begin = time.perf_counter()
-    answers = policy(turns)
+    answers = list(policy(turns))
+    if len(answers) != len(turns):
+        raise ValueError(f"`policy` must answer every turn once, got {len(answers)} answers to {len(turns)} turns.")
     share = (time.perf_counter() - begin) / len(turns)
     replies: list[str | None] = [None] * len(environments.envs)
     for (i, episode), said in zip(active, answers, strict=True):
