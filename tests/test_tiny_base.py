@@ -56,7 +56,8 @@ def test_a_name_has_the_same_tokens_wherever_it_stands(tokenizer, text):
 
 def test_the_fixed_parts_of_a_reply_are_one_token_each(tokenizer):
     assert pieces(tokenizer, '# Element: Go [12] button\ndo(action="Type", argument="7", element="12")') == [
-        "# Element: ", "Go", " [", "12", "]", " button", '\ndo(action="', "Type", '", argument="', "7", '", element="', "12", '")',
+        "# Element: ", "Go", " [", "12", "]", " button",
+        '\ndo(action="', "Type", '", argument="', "7", '", element="', "12", '")',
     ]  # fmt: skip
 
 
@@ -141,6 +142,17 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_weights(tmp_path, tokenizer,
     assert [line["step"] for line in lines][:2] == [2, 4] and lines[-1]["loss"] < lines[0]["loss"]
 
 
+def test_a_folder_is_not_continued_with_another_recipe(tmp_path, tokenizer, monkeypatch):
+    monkeypatch.setattr(tiny_base, "HELD_OUT", 1)
+    tokenizer.save_pretrained(tmp_path / "tokenizer")
+    pretrain(tmp_path, dataclasses.replace(SMALL, tokens=100))
+    with pytest.raises(ValueError, match="muon_rate, seed differ"):
+        pretrain(tmp_path, dataclasses.replace(SMALL, seed=1, muon_rate=0.5))
+    pretrain(tmp_path, dataclasses.replace(SMALL, tokens=4000))
+    steps = [json.loads(line)["step"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert len(steps) == 2 and steps[1] > steps[0]
+
+
 def test_the_step_size_rises_stays_and_falls_to_nothing():
     recipe = dataclasses.replace(SMALL, warmup=4, decay=0.5)
     factors = [tiny_base._factor(step, 20, recipe) for step in range(20)]
@@ -182,7 +194,7 @@ def test_the_base_reads_pages_it_has_never_seen(shared, tokenizer):
     examples = [row for number in range(40) for row in rows(tokenizer, Recipe(), number, 99)]
     with shared.model.disable_adapter():
         tally = exactness(shared.model.get_base_model(), examples)
-    assert tiny_base.share(tally) > EXACT
+    assert tiny_base.share(tally) > 0.8
 
 
 def test_greedy_replies_of_the_base_are_understood(shared, tokenizer):
@@ -207,6 +219,3 @@ def test_greedy_replies_of_the_base_are_understood(shared, tokenizer):
 def test_the_base_loads_in_4_bits():
     shared = SharedBase.load(ModelConfig(quantization="nf4"), LoraConfig(), device="cpu", roles=("actor",))
     shared.check_gradients()
-
-
-EXACT = 0.85

@@ -439,7 +439,7 @@ class Site:
             else:
                 body += [[key], [facts[key]]]
         if buttons:
-            body.insert(d.rng.randrange(len(body) - 1, len(body) + 1), list(buttons))
+            body.append(list(buttons))
         return self.view(
             body, f"{slug(section.label)}/{slug(row.cells[0])}", opened=opened, section=section, row=row, facts=facts
         )

@@ -300,33 +300,40 @@ def _factor(step: int, steps: int, recipe: Recipe) -> float:
     return min(1.0, (step + 1) / recipe.warmup, (steps - step) / falling)
 
 
-def pretrain(folder: Path, recipe: Recipe, *, every: int = 200, fused: bool = False) -> None:
+def pretrain(folder: Path, recipe: Recipe, *, every: int = 200) -> None:
     """Pre-train, or go on where the last checkpoint in the folder stands.
 
     Args:
         folder: gets ``tokenizer/``, ``checkpoint.pt``, ``metrics.jsonl``.
-        recipe: how.
+        recipe: how; when going on, only its ``tokens`` may differ from before.
         every: updates between two reports and checkpoints.
-        fused: compile the model first; needs a C++ compiler, and pays after some minutes.
+
+    Raises:
+        ValueError: the folder was begun with another recipe.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / "tokenizer").exists():
+    rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    if ranks > 1:
+        dist.init_process_group("gloo")
+    if rank == 0 and not (folder / "tokenizer").exists():
         build_tokenizer(recipe.seed).save_pretrained(folder / "tokenizer")
+    if ranks > 1:
+        dist.barrier()  # the others read what the first one wrote
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder / "tokenizer")
     model = build_model(recipe)
     optimizers = _optimizers(model, recipe)
     step, seen, drawn = 0, 0, 0
     if (folder / "checkpoint.pt").exists():
         saved = torch.load(folder / "checkpoint.pt", weights_only=True)
+        if changed := {name for name, value in asdict(recipe).items() if saved["recipe"][name] != value} - {"tokens"}:
+            raise ValueError(
+                f"`recipe` must be the one that {folder} was begun with, but {', '.join(sorted(changed))} differ. Use "
+                "another folder, or the same settings; only the length (`tokens`) may change."
+            )
         model.load_state_dict(saved["model"])
         for optimizer, state in zip(optimizers, saved["optimizers"], strict=True):
             optimizer.load_state_dict(state)
         step, seen, drawn = saved["step"], saved["tokens"], saved["drawn"]
-    rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-    if ranks > 1:
-        dist.init_process_group("gloo")
-    if fused:
-        model.model.forward = torch.compile(model.model.forward, dynamic=True)
     held_out = [row for number in range(HELD_OUT) for row in rows(tokenizer, recipe, number, recipe.seed + 1)]
     rates = [group["lr"] for optimizer in _optimizers(model, recipe) for group in optimizer.param_groups]
     started, counted, losses = time.time(), 0, []
@@ -380,11 +387,16 @@ def pretrain(folder: Path, recipe: Recipe, *, every: int = 200, fused: bool = Fa
 
 
 def ship(folder: Path, target: Path = TINY_FOLDER) -> None:
-    """Write the weights of a pre-training's last checkpoint, with the tokenizer, as a model that transformers loads."""
+    """Write the weights of a pre-training's last checkpoint, with the tokenizer, as a model that transformers loads.
+
+    In float16, which is half as large and changes no figure; a CPU reads it as float32.
+    """
     saved = torch.load(folder / "checkpoint.pt", weights_only=True)
     model = build_model(Recipe(**saved["recipe"]))
     model.load_state_dict(saved["model"])
-    model.save_pretrained(target)
+    model.half().save_pretrained(target)
+    for path in target.iterdir():
+        path.chmod(0o644)
     PreTrainedTokenizerFast.from_pretrained(folder / "tokenizer").save_pretrained(target)
 
 
@@ -394,13 +406,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, default=Path("runs/tiny_base"))
     parser.add_argument("--tokens", type=float, default=Recipe.tokens, help="length of the whole pre-training")
     parser.add_argument("--seed", type=int, default=Recipe.seed)
-    parser.add_argument("--fused", action="store_true", help="compile the model first; needs a C++ compiler")
     parser.add_argument("--ship", action="store_true", help="write the last checkpoint's weights into the package")
     options = parser.parse_args(arguments)
     if options.ship:
         ship(options.folder)
     else:
-        pretrain(options.folder, Recipe(tokens=options.tokens, seed=options.seed), fused=options.fused)
+        pretrain(options.folder, Recipe(tokens=options.tokens, seed=options.seed))
     return 0
 
 
