@@ -6,6 +6,7 @@ instructions of one step and short goals. It never saw the embedded sites, their
 
     python -m webrl_lite.tiny_base                   continue or start the pre-training in runs/tiny_base
     python -m webrl_lite.tiny_base --tokens 50e6     another length
+    python -m webrl_lite.tiny_base --measure         exactness of the package's weights on unseen pages, by kind
     python -m webrl_lite.tiny_base --ship            write the last checkpoint's weights into the package
 
 Architecture: LFM2 (short convolutions and attention by turns), because "what stood just before" is what copying needs
@@ -400,15 +401,28 @@ def ship(folder: Path, target: Path = TINY_FOLDER) -> None:
     PreTrainedTokenizerFast.from_pretrained(folder / "tokenizer").save_pretrained(target)
 
 
+def measure(folder: Path = TINY_FOLDER, draws: int = 2 * HELD_OUT) -> dict[str, tuple[int, int]]:
+    """Return ``exactness`` of a shipped model on pages that no pre-training with the default seed reads."""
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    model = Lfm2ForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    return exactness(model, [r for n in range(draws) for r in rows(tokenizer, Recipe(), n, Recipe.seed + 2)])
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m webrl_lite.tiny_base", description=__doc__.split("\n")[0])
     parser.add_argument("--folder", type=Path, default=Path("runs/tiny_base"))
     parser.add_argument("--tokens", type=float, default=Recipe.tokens, help="length of the whole pre-training")
     parser.add_argument("--seed", type=int, default=Recipe.seed)
+    parser.add_argument("--measure", action="store_true", help="exactness of the package's weights on unseen pages")
     parser.add_argument("--ship", action="store_true", help="write the last checkpoint's weights into the package")
     options = parser.parse_args(arguments)
-    if options.ship:
+    if options.measure:
+        tally = measure()
+        for kind, (right, count) in tally.items():
+            print(f"{kind:10} {right:5} of {count:5}  {right / count:6.1%}")  # noqa: T201  (a command's output)
+        print(f"all but judge: {share(tally):.1%}")  # noqa: T201
+    elif options.ship:
         ship(options.folder)
     else:
         pretrain(options.folder, Recipe(tokens=options.tokens, seed=options.seed))
