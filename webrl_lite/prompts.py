@@ -237,14 +237,19 @@ def prompt_hash(ids: Sequence[int]) -> str:
     return hashlib.sha256(",".join(map(str, ids)).encode()).hexdigest()[:16]
 
 
+def chat_task(intent: str, replies: Sequence[str]) -> str:
+    """Return what stands behind the page in template ``chat``: the task, and the replies so far, one a line."""
+    text = f"\n\nTask: {intent}"
+    if replies:
+        text += "\nActions so far:\n" + "\n".join(map(_one_line, replies))
+    return text
+
+
 # Text ---------------------------------------------------------------------------------------------------------------
 
 
 def _chat_user(intent: str, replies: Sequence[str], page: str) -> str:
-    text = f"{page}\n\nTask: {intent}"
-    if replies:
-        text += "\nActions so far:\n" + "\n".join(map(_one_line, replies))
-    return text
+    return page + chat_task(intent, replies)
 
 
 def _one_line(reply: str) -> str:

@@ -39,7 +39,7 @@ from webrl_lite.base_model import TINY_FOLDER
 from webrl_lite.batching import micro_batches, pad
 from webrl_lite.grounding import Document, judgement, page_document, walk_documents
 from webrl_lite.grounding_pages import words
-from webrl_lite.prompts import ORM_QUESTION
+from webrl_lite.prompts import ORM_QUESTION, chat_task
 
 VOCABULARY = 4096
 MICRO_BATCH = 2048
@@ -183,17 +183,11 @@ class Row:
     """Kind, first and last (exclusive) token of every reply."""
 
 
-def instruction(task: str, replies: Sequence[str]) -> str:
-    """Return the end of a prompt: the task and what was done."""
-    done = "".join("\n" + reply.replace("\n", "; ") for reply in replies)
-    return f"\n\nTask: {task}" + (f"\nActions so far:{done}" if replies else "")
-
-
 def encode(tokenizer: PreTrainedTokenizerFast, document: Document, weight: float) -> Row:
     """Return a page with its instructions as turns of one chat."""
     parts: list[tuple[str, str, float]] = [("", BEGIN + USER + document.page, 0.0)]
     for number, query in enumerate(document.queries):
-        parts.append(("", (USER if number else "") + instruction(query.task, query.replies), weight))
+        parts.append(("", (USER if number else "") + chat_task(query.task, query.replies), weight))
         parts.append(("", ASSISTANT, 0.0))
         parts.append((query.kind, query.reply + END, 1.0))
     return _row(tokenizer, parts)
@@ -202,7 +196,7 @@ def encode(tokenizer: PreTrainedTokenizerFast, document: Document, weight: float
 def encode_judgement(tokenizer: PreTrainedTokenizerFast, rng: random.Random) -> Row:
     """Return a random judgement as one chat."""
     case = judgement(rng)
-    prompt = f"{case.page}{instruction(case.task, case.replies)}\n{ORM_QUESTION}"
+    prompt = f"{case.page}{chat_task(case.task, case.replies)}\n{ORM_QUESTION}"
     answer = "YES" if case.right else "NO"
     return _row(tokenizer, [("", BEGIN + USER + prompt + ASSISTANT, 0.0), ("judge", answer + END, 1.0)])
 
@@ -277,9 +271,9 @@ def exactness(model: Lfm2ForCausalLM, examples: Sequence[Row], tokens: int = 163
     return {kind: (right, count) for kind, (right, count) in sorted(tally.items())}
 
 
-def share(tally: dict[str, tuple[int, int]], *, but: Sequence[str] = ("judge",)) -> float:
-    """Return the exact share over all kinds except some."""
-    kept = [pair for kind, pair in tally.items() if kind not in but]
+def share(tally: dict[str, tuple[int, int]]) -> float:
+    """Return the exact share over all kinds but the judge's, where guessing gives half."""
+    kept = [pair for kind, pair in tally.items() if kind != "judge"]
     return sum(right for right, _ in kept) / max(1, sum(count for _, count in kept))
 
 
@@ -323,6 +317,9 @@ def pretrain(folder: Path, recipe: Recipe, *, every: int = 200) -> None:
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder / "tokenizer")
     model = build_model(recipe)
     optimizers = _optimizers(model, recipe)
+    rates = [
+        group["lr"] for optimizer in optimizers for group in optimizer.param_groups
+    ]  # a checkpoint's are later ones
     step, seen, drawn = 0, 0, 0
     if (folder / "checkpoint.pt").exists():
         saved = torch.load(folder / "checkpoint.pt", weights_only=True)
@@ -336,7 +333,6 @@ def pretrain(folder: Path, recipe: Recipe, *, every: int = 200) -> None:
             optimizer.load_state_dict(state)
         step, seen, drawn = saved["step"], saved["tokens"], saved["drawn"]
     held_out = [row for number in range(HELD_OUT) for row in rows(tokenizer, recipe, number, recipe.seed + 1)]
-    rates = [group["lr"] for optimizer in _optimizers(model, recipe) for group in optimizer.param_groups]
     started, counted, losses = time.time(), 0, []
     while seen < recipe.tokens:
         batch: list[Row] = []
