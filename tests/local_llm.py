@@ -78,6 +78,6 @@ def serving(*replies: object) -> Iterator[Server]:
         thread.join()
 
 
-def client(server: Server, log: Path | None = None, **settings: object) -> Llm:
+def client(server: Server, log: Path | None = None, *, api_key: str = "", **settings: object) -> Llm:
     quick = {"model": "m", "base_url": server.url, "backoff_s": 0.01, "timeout_s": 5.0, "retries": 2, **settings}
-    return Llm(LlmConfig(**quick), log)
+    return Llm(LlmConfig(**quick), log, api_key=api_key)

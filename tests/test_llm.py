@@ -194,10 +194,9 @@ def test_the_key_goes_to_the_server_and_nowhere_else(tmp_path, monkeypatch):
         assert server.headers[0]["authorization"] == "Bearer sk-secret"
     assert "Incorrect API key" in str(raised.value) and "sk-secret" not in str(raised.value)
     assert "sk-secret" not in (tmp_path / "llm.jsonl").read_text(encoding="utf-8")
-    assert "sk-other" not in repr(LlmConfig(api_key="sk-other"))
 
 
-def test_the_key_of_the_configuration_comes_before_the_variable(monkeypatch):
+def test_a_key_that_is_given_comes_before_the_variable(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-variable")
     with serving(says("tea")) as server:
         ask(client(server, api_key="sk-own"))
@@ -283,7 +282,7 @@ def test_several_threads_may_ask(tmp_path):
         ({"retries": -1}, "`llm.retries` must be at least 0, got -1"),
         ({"max_calls": 0}, "`llm.max_calls` must be at least 1, got 0"),
         ({"model": ""}, "`llm.model` must be a name"),
-        ({"base_url": "localhost:8000"}, "`llm.base_url` must begin with http:// or https://, got 'localhost:8000'"),
+        ({"base_url": "localhost:8000"}, "must be an address http://... or https://..., got 'localhost:8000'"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(setting, named):

@@ -31,6 +31,10 @@ def _require(holds: bool, name: str, rule: str, value: object, hint: str) -> Non
         raise ConfigError(f"`{name}` must be {rule}, got {value!r}. {hint}")
 
 
+def _count(name: str, value: int | None) -> None:
+    _require(value is None or value >= 1, name, "at least 1, or None", value, "None means all there are.")
+
+
 def _positive(name: str, value: float, hint: str = "See webrl_lite/config.py.") -> None:
     _require(math.isfinite(value) and value > 0, name, "above 0", value, hint)
 
@@ -122,8 +126,14 @@ class SftConfig(TrainConfig):
     """(paper Table 4)"""
     warmup: float = 0.1
     """(paper Table 4)"""
+    episodes: int | None = None
+    """Demonstrations learned from, drawn with the seed; None: all. (paper §3: all 1,186)"""
 
     SECTION: typing.ClassVar[str] = "sft"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _count("sft.episodes", self.episodes)
 
 
 @dataclass(frozen=True)
@@ -139,12 +149,16 @@ class OrmConfig(TrainConfig):
     threshold: float = 0.5
     """A rollout is a success if P(YES) / (P(YES) + P(NO)) is above this; a tie is a failure. (paper §2.2 compares the
     two, which is 0.5; released process_data.py:311 calls a tie a success)"""
+    rollouts: int | None = None
+    """Train tasks that the first actor plays, graded, for the ORM to learn from and for the first failures; None: each
+    train task once. (paper Appendix B: about 12,000 rollouts)"""
 
     SECTION: typing.ClassVar[str] = "orm"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _require(0 < self.threshold < 1, "orm.threshold", "in (0, 1)", self.threshold, "0.5 compares YES with NO.")
+        _count("orm.rollouts", self.rollouts)
 
 
 @dataclass(frozen=True)
@@ -218,6 +232,9 @@ class CurriculumConfig:
     """Failed tasks shown to the generator at once. (released gen_task.py:132)"""
     first_phase: Literal["none", "orm"] = "none"
     """What stands in for the critic before the first phase: nothing, or the ORM's P(YES). (authors, issue 31)"""
+    generator: Literal["auto", "offline", "llm"] = "auto"
+    """Who makes the tasks: the served model of ``llm`` or the sites' own generator; ``auto``: the model if
+    ``llm.base_url`` is set. (paper §2.1: GPT-4o)"""
 
     def __post_init__(self) -> None:
         for name in ("phases", "tasks_per_phase", "seeds_per_request"):
@@ -286,6 +303,80 @@ class EnvConfig:
 
 
 @dataclass(frozen=True)
+class LlmConfig:
+    """Which served model is asked for tasks and judgements, and within which limits; ours where no source is named."""
+
+    model: str = "gpt-4o-2024-05-13"
+    """Name of the model on the server. (released gen_task.py:148)"""
+    base_url: str | None = None
+    """Address of an OpenAI-compatible server, for example ``http://127.0.0.1:8000/v1``; None: OpenAI's own."""
+    temperature: float | None = 1.0
+    """Of new tasks; None leaves it to the server, as some models demand. (released gen_task.py:148)"""
+    max_tokens: int = 2048
+    """Most tokens of an answer."""
+    timeout_s: float = 60.0
+    """Seconds for one whole answer."""
+    retries: int = 4
+    """Further tries after the first."""
+    backoff_s: float = 1.0
+    """Pause before the second try; it doubles each time."""
+    longest_pause_s: float = 30.0
+    """No pause is longer, even if the server asks for it."""
+    max_calls: int = 5000
+    """Most requests of a run, tries included."""
+    dollars_per_million_in: float = 0.0
+    """Price of what is read, for the cost; 0 for a server of one's own."""
+    dollars_per_million_out: float = 0.0
+    """Price of what is written."""
+
+    def __post_init__(self) -> None:
+        rules = {
+            "retries": (0, "Use e.g. 4."),
+            "max_tokens": (1, "Use e.g. 2048."),
+            "max_calls": (1, "Use e.g. 5000."),
+            "backoff_s": (0, "Use e.g. 1."),
+            "longest_pause_s": (0, "Use e.g. 30."),
+            "dollars_per_million_in": (0, "0 if it costs nothing."),
+            "dollars_per_million_out": (0, "0 if it costs nothing."),
+        }
+        for name, (least, hint) in rules.items():
+            value = getattr(self, name)
+            _require(math.isfinite(value) and value >= least, f"llm.{name}", f"at least {least}", value, hint)
+        _positive("llm.timeout_s", self.timeout_s, "Use e.g. 60.")
+        _require(bool(self.model), "llm.model", "a name", self.model, "Use e.g. gpt-4o-2024-05-13.")
+        url = self.base_url
+        hint = "Use e.g. http://127.0.0.1:8000/v1."
+        fits = url is None or url.startswith(("http://", "https://"))
+        _require(fits, "llm.base_url", "an address http://... or https://...", url, hint)
+
+    def pause_s(self, tries: int) -> float:
+        """Return the pause after so many failed tries, without jitter: 1, 2, 4, ... times ``backoff_s``, capped."""
+        return min(self.backoff_s * 2 ** min(tries - 1, 30), self.longest_pause_s)
+
+    @property
+    def longest_s(self) -> float:
+        """Return the seconds after which ``ask`` has ended in any case, if the server asks for no pause of its own."""
+        pauses = sum(self.pause_s(tries) for tries in range(1, self.retries + 1))
+        return (self.retries + 1) * self.timeout_s + pauses
+
+
+@dataclass(frozen=True)
+class EvalConfig:
+    """What is played after SFT and after every phase, at ``rollout.eval_temperature``."""
+
+    split: Literal["test", "test_families"] = "test"
+    """Unseen entities of known families, or families that no train task is of."""
+    tasks: int | None = None
+    """Tasks, drawn once with the seed of the draw below; None: all of the split."""
+    seed: int = 0
+    """Seed of the draw, one for all seeds of a run, so that runs are compared on the same tasks."""
+
+    def __post_init__(self) -> None:
+        _count("eval.tasks", self.tasks)
+        _require(self.seed >= 0, "eval.seed", "at least 0", self.seed, "Use e.g. 0.")
+
+
+@dataclass(frozen=True)
 class Config:
     """All settings of a run."""
 
@@ -297,6 +388,8 @@ class Config:
     """Seed of everything."""
     out: str = "runs/webrl"
     """Folder of the run."""
+    report_to: Literal["none", "tensorboard", "trackio", "wandb"] = "none"
+    """Where the trainers' numbers go beside ``metrics.jsonl``."""
     model: ModelConfig = field(default_factory=ModelConfig)
     lora: LoraConfig = field(default_factory=LoraConfig)
     sft: SftConfig = field(default_factory=SftConfig)
@@ -307,6 +400,8 @@ class Config:
     curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     env: EnvConfig = field(default_factory=EnvConfig)
+    eval: EvalConfig = field(default_factory=EvalConfig)
+    llm: LlmConfig = field(default_factory=LlmConfig)
 
     def __post_init__(self) -> None:
         _require(self.seed >= 0, "seed", "at least 0", self.seed, "Use e.g. 0.")
@@ -317,8 +412,16 @@ class Config:
 
 
 def tiny() -> Config:
-    """The package's own model of a few million parameters; a laptop without a GPU."""
-    return Config()
+    """The package's own model of a few million parameters; a laptop without a GPU, a quarter of an hour."""
+    return Config(
+        lora=LoraConfig(rank=32, alpha=64),
+        sft=SftConfig(learning_rate=3e-3, batch_size=16, tokens_per_micro_batch=4096),
+        orm=OrmConfig(learning_rate=2e-3, batch_size=16, epochs=2, rollouts=80, tokens_per_micro_batch=4096),
+        critic=CriticConfig(learning_rate=1e-3, tokens_per_micro_batch=4096),
+        actor=ActorConfig(learning_rate=5e-4, tokens_per_micro_batch=4096),
+        curriculum=CurriculumConfig(phases=2, tasks_per_phase=48),
+        rollout=RolloutConfig(max_steps=14, parse_failures=3, equal_replies=3, max_new_tokens=96),
+    )
 
 
 def small() -> Config:

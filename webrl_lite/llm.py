@@ -27,6 +27,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from webrl_lite.config import LlmConfig
+
 JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
 Read = TypeVar("Read")
 
@@ -56,70 +58,6 @@ class LlmError(RuntimeError):
     def final(self) -> bool:
         """Whether asking anything else is as useless; so it is if the server is still away after all tries."""
         return self.kind in (*FINAL, "connection")
-
-
-@dataclass(frozen=True)
-class LlmConfig:
-    """Which model is asked, and within which limits."""
-
-    model: str = "gpt-4o-2024-05-13"
-    """Name of the model on the server. (released gen_task.py:148)"""
-    base_url: str | None = None
-    """Address of an OpenAI-compatible server, for example ``http://127.0.0.1:8000/v1``; None: OpenAI's own."""
-    api_key: str | None = field(default=None, repr=False)
-    """Key of the server; None: the variable OPENAI_API_KEY. A server at ``base_url`` may need none. Never written."""
-    temperature: float | None = 1.0
-    """Of new tasks; None leaves it to the server, as some models demand. (released gen_task.py:148)"""
-    max_tokens: int = 2048
-    """Most tokens of an answer."""
-    timeout_s: float = 60.0
-    """Seconds for one whole answer."""
-    retries: int = 4
-    """Further tries after the first."""
-    backoff_s: float = 1.0
-    """Pause before the second try; it doubles each time."""
-    longest_pause_s: float = 30.0
-    """No pause is longer, even if the server asks for it."""
-    max_calls: int = 5000
-    """Most requests of a run, tries included."""
-    dollars_per_million_in: float = 0.0
-    """Price of what is read, for the cost; 0 for a server of one's own."""
-    dollars_per_million_out: float = 0.0
-    """Price of what is written."""
-
-    def __post_init__(self) -> None:
-        rules = {
-            "retries": (0, "Use e.g. 4."),
-            "max_tokens": (1, "Use e.g. 2048."),
-            "max_calls": (1, "Use e.g. 5000."),
-            "backoff_s": (0, "Use e.g. 1."),
-            "longest_pause_s": (0, "Use e.g. 30."),
-            "dollars_per_million_in": (0, "0 if it costs nothing."),
-            "dollars_per_million_out": (0, "0 if it costs nothing."),
-        }
-        for name, (least, hint) in rules.items():
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= least):
-                raise ValueError(f"`llm.{name}` must be at least {least}, got {value!r}. {hint}")
-        if not (math.isfinite(self.timeout_s) and self.timeout_s > 0):
-            raise ValueError(f"`llm.timeout_s` must be above 0, got {self.timeout_s!r}. Use e.g. 60.")
-        if not self.model:
-            raise ValueError("`llm.model` must be a name, got ''. Use e.g. gpt-4o-2024-05-13.")
-        if self.base_url is not None and not self.base_url.startswith(("http://", "https://")):
-            raise ValueError(
-                f"`llm.base_url` must begin with http:// or https://, got {self.base_url!r}. "
-                "Use e.g. http://127.0.0.1:8000/v1."
-            )
-
-    def pause_s(self, tries: int) -> float:
-        """Return the pause after so many failed tries, without jitter: 1, 2, 4, ... times ``backoff_s``, capped."""
-        return min(self.backoff_s * 2 ** min(tries - 1, 30), self.longest_pause_s)
-
-    @property
-    def longest_s(self) -> float:
-        """Return the seconds after which ``ask`` has ended in any case, if the server asks for no pause of its own."""
-        pauses = sum(self.pause_s(tries) for tries in range(1, self.retries + 1))
-        return (self.retries + 1) * self.timeout_s + pauses
 
 
 @dataclass
@@ -158,13 +96,15 @@ class _Answer:
 class Llm:
     """One served model; safe to ask from several threads."""
 
-    def __init__(self, config: LlmConfig, log: Path | None = None) -> None:
+    def __init__(self, config: LlmConfig, log: Path | None = None, *, api_key: str = "") -> None:
         """Take a model; nothing is sent yet.
 
         Args:
             config: which model, and the limits.
             log: file to which every request is added; what it holds already counts for budget and cost, so that a
                 resumed run does not start counting anew. None: not written.
+            api_key: key of the server; empty: the variable OPENAI_API_KEY. A server at ``base_url`` may need none. It
+                is no setting, so that it never gets into a file.
 
         Raises:
             LlmError: no key and no server of one's own, or the package ``openai`` is missing; the message says what
@@ -174,7 +114,7 @@ class Llm:
             import openai  # noqa: F401 - optional; asked here so that it is missed before the first phase
         except ImportError as error:
             raise LlmError("key", "the package `openai` is missing. Install it: pip install openai.") from error
-        key = config.api_key or os.environ.get(KEY_VARIABLE, "").strip()
+        key = api_key or os.environ.get(KEY_VARIABLE, "").strip()
         if not key and config.base_url is None:
             raise LlmError(
                 "key",
