@@ -28,26 +28,38 @@ LEVELS = {
         "prompts",
         "task_prompts",
         "grounding",
+        "run_folder",
+        "local_model",
+        "hours",
+        "judges",
+        "released",
         "llm",
         "served_tasks",
     },
-    2: {"gate", "chromium", "tabs", "executor", "session", "browser", "policy_loss", "model", "tiny_base"},
-    3: {"envs", "baselines"},
-    4: {"rollout", "replay", "curriculum", "role_trainer", "sft", "orm", "critic", "actor"},
+    2: {"gate", "chromium", "tabs", "executor", "session", "browser", "policy_loss", "model", "exchange"},
+    3: {"envs", "baselines", "tiny_base"},
+    4: {"rollout", "replay", "curriculum", "role_trainer", "sft", "orm", "critic", "actor", "task_source", "prompted"},
+    5: {"phase", "report", "ablation", "options", "doctor"},
+    6: {"run"},
 }
 """Import levels; neighbours on one level are ordered among themselves (``test_there_is_no_cycle``)."""
 PARTS = {
     "model": {"base_model", "batching", "generation", "gradient_check", "role_files", "role_guard", "trunk", "passes"},
     "prompts": {"prompt_tokens"},
-    "grounding": {"grounding_pages"},
+    "grounding": {"grounding_pages", "grounding_episodes"},
     "replay": {"experience"},
     "curriculum": {"curriculum_report"},
     "role_trainer": {"checkpoints", "role_arguments", "update_batches"},
+    "doctor": {"probes"},
+    "exchange": {"exchange_files", "exchange_steps", "exchange_traces", "exchange_pt"},
+    "hours": {"hours_report"},
+    "report": {"report_run", "report_numbers", "report_plots", "report_viewer", "report_page"},
 }
 """Modules that are parts of another one."""
 TORCH = {
     *("policy_loss", "model", "baselines", "tiny_base"),
     *LEVELS[4],
+    *("phase", "ablation", "options", "run", "probes", "exchange_pt"),
     *(name for whole in ("model", "replay", "role_trainer") for name in PARTS[whole]),
 }
 """Modules that may import torch."""

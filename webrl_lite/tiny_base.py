@@ -26,7 +26,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
@@ -37,7 +37,9 @@ from transformers import Lfm2Config, Lfm2ForCausalLM, PreTrainedTokenizerFast
 
 from webrl_lite.base_model import TINY_FOLDER
 from webrl_lite.batching import micro_batches, pad
-from webrl_lite.grounding import Document, judgement, page_document, walk_documents
+from webrl_lite.envs.embedded.other_worlds import read_worlds, record_world
+from webrl_lite.grounding import Document, Judgement, judgement, page_document, walk_documents
+from webrl_lite.grounding_episodes import Episodes, episode_documents, episode_judgement
 from webrl_lite.grounding_pages import words
 from webrl_lite.prompts import ORM_QUESTION, chat_task
 
@@ -71,6 +73,8 @@ CALLS = (
 PIECES = r" \| | \[|\]|\n= |\n| ?[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]*|\d{1,2}| \"|\"| ?[^\sA-Za-z0-9\[\]\"|]{1,3}|\s|."
 """What a token can reach over. A capital never takes the space before it along, so a name has the same tokens at the
 start of a line, inside a sentence and in quotes; numbers go by two digits, so an id up to 99 is one token."""
+WORLDS = 5
+"""Worlds of other data in which episodes are recorded; the last one's are only measured on."""
 HELD_OUT = 150
 """Draws that exactness is measured on."""
 CHAT_TEMPLATE = (
@@ -101,6 +105,8 @@ class Recipe:
     """Updates in which the step size rises."""
     decay: float = 0.35
     """Share of the updates, at the end, in which the step size falls to 0."""
+    episode_share: float = 0.4
+    """Share of the draws that are steps of recorded episodes."""
     instruction_weight: float = 0.2
     """Weight of an instruction's token in the loss; a reply's has 1, a page's 0."""
     seed: int = 2411
@@ -193,9 +199,8 @@ def encode(tokenizer: PreTrainedTokenizerFast, document: Document, weight: float
     return _row(tokenizer, parts)
 
 
-def encode_judgement(tokenizer: PreTrainedTokenizerFast, rng: random.Random) -> Row:
-    """Return a random judgement as one chat."""
-    case = judgement(rng)
+def encode_judgement(tokenizer: PreTrainedTokenizerFast, case: Judgement) -> Row:
+    """Return a judgement as one chat."""
     prompt = f"{case.page}{chat_task(case.task, case.replies)}\n{ORM_QUESTION}"
     answer = "YES" if case.right else "NO"
     return _row(tokenizer, [("", BEGIN + USER + prompt + ASSISTANT, 0.0), ("judge", answer + END, 1.0)])
@@ -214,14 +219,43 @@ def _row(tokenizer: PreTrainedTokenizerFast, parts: Sequence[tuple[str, str, flo
     return Row(tuple(ids), tuple(weights), tuple(replies))
 
 
-def rows(tokenizer: PreTrainedTokenizerFast, recipe: Recipe, number: int, seed: int) -> list[Row]:
-    """Return the rows of one draw; the same for the same number and seed, so a stream can go on anywhere."""
+def rows(
+    tokenizer: PreTrainedTokenizerFast, recipe: Recipe, number: int, seed: int, episodes: Episodes | None = None
+) -> list[Row]:
+    """Return the rows of one draw; the same for the same number and seed, so a stream can go on anywhere.
+
+    Args:
+        tokenizer: the base's.
+        recipe: its shares and weights.
+        number: which draw.
+        seed: of the stream.
+        episodes: recorded ones; without them the draw is of random pages only.
+    """
     rng = random.Random(f"{seed}:{number}")
+    recorded = episodes is not None and rng.random() < recipe.episode_share
     kind = rng.random()
     if kind < 0.1:
-        return [encode_judgement(tokenizer, rng)]
-    documents = [page_document(rng)] if kind < 0.55 else rng.sample(found := walk_documents(rng), min(2, len(found)))
+        return [encode_judgement(tokenizer, episode_judgement(rng, episodes) if recorded else judgement(rng))]
+    if recorded:
+        documents = episode_documents(rng, episodes)
+    else:
+        documents = (
+            [page_document(rng)] if kind < 0.55 else rng.sample(found := walk_documents(rng), min(2, len(found)))
+        )
     return [encode(tokenizer, document, recipe.instruction_weight) for document in documents]
+
+
+def other_worlds(folder: Path) -> list[Path]:
+    """Return the files of the recorded worlds, and record those that are missing (some minutes each, in Chromium)."""
+    files = [folder / f"world_{seed}.jsonl.gz" for seed in range(1, WORLDS + 1)]
+    if missing := [path for path in files if not path.exists()]:
+        if int(os.environ.get("WORLD_SIZE", 1)) > 1:
+            raise FileNotFoundError(
+                f"{missing[0]} must be recorded before several processes start. Run this command once without torchrun."
+            )
+        for path in missing:
+            record_world(path, seed=files.index(path) + 1, workers=os.cpu_count() or 1)
+    return files
 
 
 # Training -----------------------------------------------------------------------------------------------------------
@@ -295,12 +329,21 @@ def _factor(step: int, steps: int, recipe: Recipe) -> float:
     return min(1.0, (step + 1) / recipe.warmup, (steps - step) / falling)
 
 
-def pretrain(folder: Path, recipe: Recipe, *, every: int = 200) -> None:
+def pretrain(
+    folder: Path,
+    recipe: Recipe,
+    episodes: Episodes | None = None,
+    unseen: Episodes | None = None,
+    *,
+    every: int = 200,
+) -> None:
     """Pre-train, or go on where the last checkpoint in the folder stands.
 
     Args:
         folder: gets ``tokenizer/``, ``checkpoint.pt``, ``metrics.jsonl``.
         recipe: how; when going on, only its ``tokens`` may differ from before.
+        episodes: recorded episodes; without them the base reads random pages only.
+        unseen: episodes that are only measured on.
         every: updates between two reports and checkpoints.
 
     Raises:
@@ -333,11 +376,16 @@ def pretrain(folder: Path, recipe: Recipe, *, every: int = 200) -> None:
             optimizer.load_state_dict(state)
         step, seen, drawn = saved["step"], saved["tokens"], saved["drawn"]
     held_out = [row for number in range(HELD_OUT) for row in rows(tokenizer, recipe, number, recipe.seed + 1)]
+    if unseen is not None:
+        alone = replace(recipe, episode_share=1.0)
+        held_out += [
+            row for number in range(HELD_OUT) for row in rows(tokenizer, alone, number, recipe.seed + 1, unseen)
+        ]
     started, counted, losses = time.time(), 0, []
     while seen < recipe.tokens:
         batch: list[Row] = []
         while sum(len(row.ids) for row in batch) < recipe.batch_tokens:
-            batch += rows(tokenizer, recipe, drawn, recipe.seed)
+            batch += rows(tokenizer, recipe, drawn, recipe.seed, episodes)
             drawn += 1
         total = sum(sum(row.weights[1:]) for row in batch)
         mine = batch[rank::ranks]
@@ -421,7 +469,9 @@ def main(arguments: list[str] | None = None) -> int:
     elif options.ship:
         ship(options.folder)
     else:
-        pretrain(options.folder, Recipe(tokens=options.tokens, seed=options.seed))
+        *read, last = other_worlds(options.folder)
+        recipe = Recipe(tokens=options.tokens, seed=options.seed)
+        pretrain(options.folder, recipe, read_worlds(read), read_worlds([last]))
     return 0
 
 

@@ -5,6 +5,7 @@ python -m webrl_lite.envs.embedded tasks --split test              print the tas
 python -m webrl_lite.envs.embedded oracle --split test --limit 20  solve tasks by script through Chromium
 python -m webrl_lite.envs.embedded measure                         run all oracles, store required_steps.json
 python -m webrl_lite.envs.embedded record                          record the demonstrations again
+python -m webrl_lite.envs.embedded record --world 1 --out F.jsonl  record what the tiny base is pre-trained on
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from webrl_lite.envs.embedded import world
 from webrl_lite.envs.embedded.backend import EmbeddedSites
 from webrl_lite.envs.embedded.demonstrations import DEMONSTRATIONS
 from webrl_lite.envs.embedded.families import SPLITS, all_families, required_steps
+from webrl_lite.envs.embedded.other_worlds import record_world
 from webrl_lite.envs.embedded.play import Tally, play_all
 from webrl_lite.trajectory import Task, Trajectory, write_jsonl
 
@@ -47,6 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     measure.add_argument("--workers", type=int, default=2, help="episodes at once (default 2)")
     record = commands.add_parser("record", help="let the oracles solve the train tasks and store what they did")
     record.add_argument("--workers", type=int, default=2, help="episodes at once (default 2)")
+    record.add_argument("--world", type=int, help="seed of a world of other data, with the pre-training's families")
     record.add_argument(
         "--out", type=Path, default=DEMONSTRATIONS, help="file, JSONL or JSONL.gz (default: the package's)"
     )
@@ -58,6 +61,11 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command == "measure":
         return store_steps(options.family, options.workers)
     if options.command == "record":
+        if options.world is not None:
+            if options.out == DEMONSTRATIONS:
+                parser.error("--out must be a file of your own with --world, for example runs/world_1.jsonl.gz")
+            print(json.dumps(summary(record_world(options.out, options.world, options.workers))))
+            return 0
         return store_demonstrations(options.out, options.workers)
     return run_oracles(options)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from webrl_lite.envs.backend import Start
 from webrl_lite.envs.embedded import world
-from webrl_lite.envs.embedded.families import make_tasks
+from webrl_lite.envs.embedded.families import make_tasks, pretraining_tasks
 from webrl_lite.envs.embedded.server import SiteServer
 from webrl_lite.envs.embedded.site import COOKIE
 from webrl_lite.evaluators import Call
@@ -28,20 +28,22 @@ class EmbeddedSites:
     evaluator = "strict"
     """Mode in which its tasks are graded unless the caller says otherwise."""
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, *, other_world: int | None = None) -> None:
         """Build the pristine database, start the site server and write the tasks.
 
         Args:
             folder: where the workers' databases go; a temporary folder, removed by ``close``, if None.
+            other_world: seed of other data on the same sites, with the tasks that the tiny base is pre-trained on; None
+                for the world and the tasks that the kit is measured on.
         """
         self._temporary = tempfile.TemporaryDirectory(prefix="webrl_lite_worlds_") if folder is None else None
         self.folder = Path(self._temporary.name if self._temporary else folder).resolve()
         pristine = self.folder / world.PRISTINE
-        world.build(pristine)
+        world.build(pristine, world.SEED if other_world is None else other_world)
         db = sqlite3.connect(f"file:{pristine}?mode=ro&immutable=1", uri=True)
         db.row_factory = sqlite3.Row
         try:
-            self.tasks: Sequence[Task] = make_tasks(db)
+            self.tasks: Sequence[Task] = make_tasks(db) if other_world is None else pretraining_tasks(db, other_world)
             self._accounts = {(row["site"], row["username"]): row for row in db.execute("SELECT * FROM account")}
         finally:
             db.close()

@@ -3,7 +3,8 @@
 A family is a template with its wordings, a function that lists its instances from the pristine database, and a
 scripted oracle. An entity (a product, an order, a forum, ...) belongs to train or to test for every family alike,
 by a hash of its name, so no test task is about something that a train task was about; values such as months,
-statuses or sort orders are conditions and occur in both. Held-out families occur in ``test_families`` only.
+statuses or sort orders are conditions and occur in both. Held-out families occur in ``test_families`` only. The
+families of ``PRETRAINING`` occur in no split: the tiny base has read their episodes, in worlds of other data.
 
 Reads the pristine database; writes nothing.
 """
@@ -30,6 +31,22 @@ PER_SPLIT = {"train": 6, "test": 2, "test_families": 5}
 """Most tasks a family gives to a split."""
 SEED = 2411
 """Seed of the choice of instances and wordings."""
+PRETRAINING = frozenset(
+    """
+    gitlab.assigned_issues gitlab.comment_merge gitlab.commits_by gitlab.describe gitlab.feed_key gitlab.invite
+    gitlab.label_count gitlab.new_milestone gitlab.remove_member gitlab.source_branch gitlab.stars
+    map.branch_time map.coordinates map.note_nearest map.population map.remove_saved map.show_place
+    map.travel_distance
+    reddit.comment_score reddit.edit_post reddit.forum_span reddit.goto_post reddit.lead_comments reddit.post_author
+    reddit.user_comments reddit.vote_lead reddit.withdraw_vote
+    shopping.advanced_search shopping.cheapest shopping.contact shopping.month_spend
+    shopping.rating shopping.reorder shopping.tracking
+    shopping_admin.category_sorted shopping_admin.customer_by_phone shopping_admin.customer_orders
+    shopping_admin.order_cancel shopping_admin.order_comment shopping_admin.order_customer shopping_admin.page_title
+    shopping_admin.product_disable shopping_admin.sales_total shopping_admin.stock_by_sku
+    """.split()
+)
+"""Families that the tiny base is pre-trained on, in other worlds: no task of these sites is of such a family."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +88,16 @@ class Family:
     wrong: str = "a wrong answer 0"
     """An answer that must fail, of the right form where the family can say one."""
 
+    @property
+    def trained_on(self) -> bool:
+        """Whether it has train tasks."""
+        return not (self.held_out or self.pretraining)
+
+    @property
+    def pretraining(self) -> bool:
+        """Whether the tiny base knows the family, so that it occurs in no split."""
+        return self.name in PRETRAINING
+
 
 def entity_split(entity: str) -> str:
     """Return the split, ``train`` or ``test``, that an entity such as ``product:Kestrel Kettle`` belongs to."""
@@ -103,6 +130,8 @@ def make_tasks(db: sqlite3.Connection) -> tuple[Task, ...]:
     """
     tasks: list[Task] = []
     for family in all_families():
+        if family.pretraining:
+            continue
         random_ = random.Random(f"{SEED}:{family.name}")
         pools: dict[str, list[Instance]] = {split: [] for split in SPLITS}
         for instance in family.instances(db):
@@ -115,6 +144,23 @@ def make_tasks(db: sqlite3.Connection) -> tuple[Task, ...]:
             random_.shuffle(pool)
             for number, instance in enumerate(pool[: PER_SPLIT[split]]):
                 tasks.append(_task(family, instance, split, number))
+    return tuple(tasks)
+
+
+def pretraining_tasks(db: sqlite3.Connection, seed: int) -> tuple[Task, ...]:
+    """Write tasks of the families of ``PRETRAINING``, split ``pretraining``, for a world of other data.
+
+    Args:
+        db: that world's pristine database, rows by name.
+        seed: seed of the choice of instances, and part of the ids.
+    """
+    tasks: list[Task] = []
+    for family in all_families():
+        if family.pretraining:
+            pool = list(family.instances(db))
+            random.Random(f"{seed}:{family.name}").shuffle(pool)
+            for number, instance in enumerate(pool[: PER_SPLIT["train"]]):
+                tasks.append(_task(family, instance, f"pretraining.{seed}", number))
     return tuple(tasks)
 
 

@@ -98,8 +98,8 @@ class Catalogue:
         return self._instances[family]
 
     def train(self, family: str) -> tuple[Instance, ...]:
-        """Return those whose every entity belongs to train; none for a held-out family."""
-        if self.families[family].held_out:
+        """Return those whose every entity belongs to train; none for a family that no train task is of."""
+        if not self.families[family].trained_on:
             return ()
         if family not in self._train:
             own = (i for i in self.instances(family) if {*map(entity_split, i.entities)} == {"train"})
@@ -171,7 +171,7 @@ class OfflineGenerator:
         return [self._proposal(random_.choice(seeds), random_) for _ in range(count)] if seeds else []
 
     def _refuse(self, task: Task) -> None:
-        held_out = self.catalogue.families[task.family].held_out
+        held_out = not self.catalogue.families[task.family].trained_on
         tests = [entity for entity in task.entities if entity_split(entity) == "test"]
         if task.split.startswith("test") or held_out or tests:
             what = f"the test entity {tests[0]}" if tests else f"the split {task.split or 'test_families'}"
@@ -380,7 +380,7 @@ class SiteCheck:
                 for page in pages.iterdir() if pages.is_dir() else ():
                     words.update(_WORD.findall(_plain(page.read_text(encoding="utf-8"))))
             for family in self._catalogue.families.values():
-                if not family.held_out:
+                if family.trained_on:
                     words.update(word for wording in family.wordings for word in _WORD.findall(_plain(wording)))
             self._words[sites] = frozenset(words)
         return self._words[sites]
