@@ -1,0 +1,192 @@
+"""The loop, on tasks without a browser; the real sites are in ``test_run``."""
+
+import dataclasses
+import json
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from paper_source import config, open_paper
+from safetensors.torch import load_file
+
+from webrl_lite import phase
+from webrl_lite.baselines import METHODS
+from webrl_lite.experience import Experience, read_experience
+from webrl_lite.run_folder import RunFolder
+from webrl_lite.trajectory import StopReason, Task, Trajectory, read_jsonl, write_jsonl
+
+SCRIPT = Path(__file__).with_name("paper_source.py")
+ROOT = SCRIPT.parent.parent
+
+
+def finished(folder: Path, **settings: object) -> phase.Run:
+    chosen = config(folder, **settings)
+    run_folder = RunFolder(folder)
+    run_folder.begin(chosen, resume=False)
+    run = open_paper(chosen, run_folder)
+    phase.learn(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> phase.Run:
+    return finished(tmp_path_factory.mktemp("run") / "out")
+
+
+def results(folder: Path) -> dict[str, object]:
+    """What a run made, without times: weights, rows, tasks, and what was said."""
+    found: dict[str, object] = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if "checkpoint-" in name:
+            continue
+        if path.suffix == ".safetensors":
+            found[name] = {key: tensor.tolist() for key, tensor in load_file(path).items()}
+        elif path.name in ("tasks.jsonl", "experience.jsonl", "selected.jsonl", "replay.json", "curriculum.json"):
+            found[name] = path.read_text(encoding="utf-8")
+        elif path.name in ("rollouts.jsonl", "labelled.jsonl", "evaluation.jsonl"):
+            episodes = read_jsonl(path, Trajectory)
+            found[name] = [([step.reply for step in one.steps], one.verdict, one.trajectory_id) for one in episodes]
+    return found
+
+
+def rows(run: phase.Run, k: int, name: str = "experience.jsonl") -> tuple[Experience, ...]:
+    return read_experience(run.path(k, name))
+
+
+# What a stage reads and writes --------------------------------------------------------------------------------------
+
+
+def test_a_phase_leaves_every_file_of_the_flow(run):
+    for name in ("tasks", "rejected", "rollouts", "labelled", "selected", "experience", "evaluation"):
+        assert run.path(1, f"{name}.jsonl").is_file(), name
+    for name in ("critic", "actor"):
+        assert (run.path(1, name) / "final" / "adapter_model.safetensors").is_file()
+
+
+def test_every_stage_has_one_line_with_its_time(run):
+    lines = [json.loads(line) for line in (run.folder.path / "stages.jsonl").read_text().splitlines()]
+    one_phase = ["tasks", "rollout", "label", "select", "critic", "advantage", "actor", "evaluation"]
+    assert [line["stage"] for line in lines] == [
+        "demonstrations", "sft", "phase_00/evaluation", "phase_00/rollout", "orm",
+        *(f"phase_01/{name}" for name in one_phase), *(f"phase_02/{name}" for name in one_phase),
+    ]  # fmt: skip
+    assert all(line["seconds"] >= 0 and line["peak_bytes"] > 0 for line in lines)
+
+
+def test_the_reference_of_a_phase_is_the_actor_of_the_phase_before(run):
+    """Of each step, log pi_ref is what that actor gives: re-anchored every phase."""
+    for k in (1, 2):
+        run.shared.load_role("ref", run.actor(k - 1))
+        some = rows(run, k)[:6]
+        with run.shared.role("ref"):
+            again = run.shared.action_logprobs([row.sample for row in some]).tolist()
+        assert [row.ref_logprob for row in some] == pytest.approx(again, abs=1e-5)
+        run.shared.load_role("ref", run.actor(k))
+        with run.shared.role("ref"):
+            later = run.shared.action_logprobs([row.sample for row in some]).tolist()
+        assert max(abs(row.ref_logprob - new) for row, new in zip(some, later, strict=True)) > 1e-4
+
+
+def test_values_are_those_of_the_phases_own_critic(run):
+    run.shared.load_role("critic", run.critic(2))
+    some = rows(run, 2)[:6]
+    with run.shared.role("critic"):
+        assert [row.value for row in some] == pytest.approx(
+            run.shared.values([row.prompt for row in some]).tolist(), abs=1e-5
+        )
+
+
+def test_the_reward_is_what_the_orm_said_and_the_graders_word_is_only_kept(run):
+    labelled = {one.trajectory_id: one for one in read_jsonl(run.path(1, "labelled.jsonl"), Trajectory)}
+    for one in labelled.values():
+        assert one.verdict.mode == "orm"
+        assert one.verdict.score == float(one.evidence["orm"]["score"] > 0.5)
+        assert one.evidence["grader"] in (0.0, 1.0)
+    for row in rows(run, 1):
+        if row.source == "current":
+            assert row.reward == labelled[row.trajectory_id].verdict.score
+
+
+def test_replay_takes_demonstrations_and_earlier_phases_and_no_failure(run):
+    sources = {row.source for k in (1, 2) for row in rows(run, k)}
+    assert "current" in sources
+    for k in (1, 2):
+        current = sum(row.source == "current" for row in rows(run, k))
+        replayed = [row for row in rows(run, k) if row.source != "current"]
+        assert len(replayed) <= 2 * current
+        assert all(row.reward == 1 and row.phase < k for row in replayed)
+
+
+def test_the_failure_set_grows_and_new_tasks_are_new(run):
+    known = {one.intent for one in (*run.source.train, *run.source.test)}
+    for k in (1, 2):
+        tasks = list(read_jsonl(run.path(k, "tasks.jsonl"), Task))
+        assert len(tasks) == 4 and not {one.intent for one in tasks} & known
+        known |= {one.intent for one in tasks}
+    failed = [json.loads(line) for line in (run.folder.path / "stages.jsonl").read_text().splitlines()]
+    sizes = [line["failed_so_far"] for line in failed if line["stage"].endswith("/tasks")]
+    assert sizes[0] <= sizes[1]
+
+
+def test_an_episode_that_the_environment_broke_is_no_lesson(tmp_path, monkeypatch):
+    """One broken episode among four: three are learned from."""
+    run = finished(tmp_path / "out")
+    path = run.path(1, "labelled.jsonl")
+    episodes = list(read_jsonl(path, Trajectory))
+    episodes[0] = dataclasses.replace(episodes[0], stop=StopReason.ENV_ERROR, env_error="gone")
+    write_jsonl(path, episodes)
+    run.path(1, "selected.jsonl").unlink()
+    phase.select(run, 1)
+    names = {row.trajectory_id for row in rows(run, 1, "selected.jsonl") if row.source == "current"}
+    assert episodes[0].trajectory_id not in names and len(names) == len(episodes) - 1
+
+
+# Methods ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "webrl"])
+def test_every_method_goes_through_the_same_loop(tmp_path, method):
+    run = finished(tmp_path / "out", method=method)
+    row = METHODS[method]
+    if row.loss is None:
+        assert not run.path(1).exists()
+        return
+    assert (run.actor(2) / "adapter_model.safetensors").is_file()
+    assert run.path(1, "rejected.jsonl").exists() == row.curriculum
+    tasks = [one.split for one in read_jsonl(run.path(1, "tasks.jsonl"), Task)]
+    assert set(tasks) == ({""} if row.curriculum else {"train"})
+    same = run.path(1, "rollouts.jsonl").read_text() == run.path(2, "rollouts.jsonl").read_text()
+    assert same == (not row.online)
+    replayed = sum(r.source != "current" for k in (1, 2) for r in rows(run, k))
+    assert row.replay or not replayed
+
+
+# Going on -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_finished_run_does_nothing_again(run):
+    before = (run.folder.path / "stages.jsonl").read_text()
+    phase.learn(run)
+    assert (run.folder.path / "stages.jsonl").read_text() == before
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_a_run_that_was_killed_at_any_moment_goes_on_to_the_same_result(run, tmp_path, number):
+    """Ten random moments between the first second and the end, SIGKILL, by pid."""
+    command = [sys.executable, str(SCRIPT), str(tmp_path / "out")]
+    environment = {"PYTHONPATH": f"{ROOT}:{SCRIPT.parent}", "OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
+    assert process.stdout.readline() == "began\n"
+    time.sleep(random.Random(number).uniform(0.5, 12))
+    process.kill()
+    process.wait()
+    chosen = config(tmp_path / "out")
+    folder = RunFolder(tmp_path / "out")
+    folder.begin(chosen, resume=True)
+    with folder.lock():
+        phase.learn(open_paper(chosen, folder))
+    assert results(tmp_path / "out") == results(run.folder.path)

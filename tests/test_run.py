@@ -1,0 +1,128 @@
+"""The command line on the real sites, in Chromium, with runs as small as they can be."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from webrl_lite.run import main
+
+ROOT = Path(__file__).parent.parent
+SMALL = (
+    "--sft.episodes 3 --orm.rollouts 4 --orm.epochs 1 --eval.tasks 2 --curriculum.phases 1 "
+    "--curriculum.tasks_per_phase 2 --rollout.max_steps 2 --rollout.max_new_tokens 24 --rollout.environments 2"
+).split()
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "webrl_lite.run", *arguments],
+        cwd=ROOT, capture_output=True, text=True, timeout=420, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess]:
+    folder = tmp_path_factory.mktemp("run") / "out"
+    return folder, command("--out", str(folder), *SMALL)
+
+
+def test_one_command_goes_from_demonstrations_to_a_report(done):
+    folder, result = done
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert "phase_01/actor" in result.stdout and "| SFT |" in result.stdout
+    report = folder / "report" / "index.html"
+    assert report.is_file() and str(report) in result.stdout
+    stages = [json.loads(line)["stage"] for line in (folder / "stages.jsonl").read_text().splitlines()]
+    assert stages[0] == "demonstrations" and stages[-1] == "phase_01/evaluation"
+
+
+def test_going_on_with_a_finished_run_shows_its_table(done):
+    folder, _ = done
+    before = (folder / "stages.jsonl").read_text()
+    result = command("--resume", str(folder))
+    assert result.returncode == 0 and "| SFT |" in result.stdout
+    assert (folder / "stages.jsonl").read_text() == before
+
+
+def test_going_on_with_other_settings_ends_with_2_and_names_them(done, capsys):
+    folder, _ = done
+    assert main(["--resume", str(folder), "--actor.beta", "0.5"]) == 2
+    assert "`actor.beta` was 1.0 and is 0.5" in capsys.readouterr().err
+
+
+def test_a_folder_that_has_a_run_is_not_used_again(done, capsys):
+    folder, _ = done
+    assert main(["--out", str(folder), *SMALL]) == 2
+    assert f"--resume {folder}" in capsys.readouterr().err
+
+
+def test_the_report_is_written_again(done, capsys):
+    folder, _ = done
+    assert main(["report", str(folder)]) == 0
+    assert "report:" in capsys.readouterr().out
+    assert main(["report", str(folder / "none")]) == 2
+
+
+def test_an_actor_of_a_folder_is_evaluated(done, tmp_path):
+    folder, _ = done
+    adapter = folder / "phase_01" / "actor" / "final"
+    result = command("eval", "--adapter", str(adapter), "--out", str(tmp_path / "eval"), *SMALL)
+    assert result.returncode == 0, result.stderr[-2000:]
+    again = (tmp_path / "eval" / "phase_00" / "evaluation.jsonl").read_text().splitlines()
+    before = (folder / "phase_01" / "evaluation.jsonl").read_text().splitlines()
+    said = [[step["reply"] for step in json.loads(line)["steps"]] for line in again]
+    assert said == [[step["reply"] for step in json.loads(line)["steps"]] for line in before]
+
+
+def test_methods_are_compared_from_one_start(tmp_path):
+    arguments = ["ablate", "--methods", "webrl-no-kl", "sft", "--seeds", "0", "--out", str(tmp_path / "a"), *SMALL]
+    result = command(*arguments)
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
+    assert "webrl-no-kl" in result.stdout.split("\n\n")[-1]
+    starts = [(tmp_path / "a" / name / "sft" / "final" / "adapter_model.safetensors").read_bytes()
+              for name in ("start", "sft-0", "webrl-no-kl-0")]  # fmt: skip
+    assert starts[0] == starts[1] == starts[2]
+    assert not (tmp_path / "a" / "sft-0" / "phase_01").exists()
+    assert (tmp_path / "a" / "webrl-no-kl-0" / "phase_01" / "evaluation.jsonl").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["ablate", "--methods", "webrl2"], "`--methods` must be rows of webrl"),
+        (["ablate", "--seeds", "1", "1"], "`--seeds` must be different numbers"),
+        (["ablate", "--jobs", "0"], "`--jobs` must be at least 1"),
+        (["trian"], "`command` must be one of"),
+        (["--method", "webrl2"], "`method` must be one of"),
+    ],
+)
+def test_what_cannot_be_ends_with_2_before_anything_is_loaded(arguments, said, capsys, tmp_path):
+    assert main([*arguments, "--out", str(tmp_path / "x")] if arguments != ["trian"] else arguments) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
+def test_ctrl_c_ends_with_130_says_how_to_go_on_and_leaves_no_browser(tmp_path):
+    """MPR-01."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "webrl_lite.run", "--out", str(tmp_path / "out"), *SMALL],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    for line in process.stdout:
+        if "phase_00/evaluation" in line:
+            break
+    time.sleep(2)
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGINT)
+    rest = process.stdout.read()
+    assert process.wait(timeout=60) == 130
+    assert f"--resume {tmp_path / 'out'}" in rest
+    gone, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive

@@ -1,0 +1,126 @@
+"""Methods x seeds from one start: what differs between two rows of the table is the method alone.
+
+The first actor, its rollouts and the judge are made once (``start/``); every run begins with a copy of them and goes
+through its phases with its own method and seed, in a process of its own (``<method>-<seed>/``, with ``log.txt``).
+Called again with the same folder it goes on: a run that is done takes no time, one that was killed is taken up where
+it was. A run that fails does not stop the others.
+
+Source: paper Table 1 and Section 3.7, which have one seed each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from webrl_lite import report
+from webrl_lite.baselines import METHODS
+from webrl_lite.config import Config, ConfigError, to_dict
+from webrl_lite.run_folder import CONFIG, RunFolder, write_json
+
+SHARED = ("sft", "orm", "phase_00", "tasks_test.jsonl")
+"""What every run takes over from the start."""
+LOG = "log.txt"
+
+
+def compare(
+    config: Config,
+    *,
+    methods: Sequence[str] | None,
+    seeds: Sequence[int],
+    jobs: int,
+    tell: Callable[[str], None],
+) -> int:
+    """Run methods with several seeds and print one table.
+
+    Args:
+        config: settings of all runs but for method, seed and folder; ``out`` gets everything.
+        methods: rows of ``METHODS``; None: all.
+        seeds: of the phases; the start has ``config.seed``.
+        jobs: runs at once, each on its share of the cores.
+        tell: called with each line of progress.
+
+    Returns:
+        0, or 1 if a run failed.
+
+    Raises:
+        ConfigError: an unknown method, no or repeated seeds, fewer than one job.
+    """
+    chosen = tuple(METHODS) if methods is None else tuple(methods)
+    _check(chosen, seeds, jobs)
+    root = Path(config.out)
+    start = root / "start"
+    if _run("orm", start, config, tell, cores=os.cpu_count() or 1):
+        return 1
+    runs = [(method, seed, root / f"{method}-{seed}") for seed in seeds for method in chosen]
+    for method, seed, folder in runs:
+        _prepare(start, folder, dataclasses.replace(config, method=method, seed=seed, out=str(folder)))
+    cores = max(1, (os.cpu_count() or 1) // jobs)
+    with ThreadPoolExecutor(jobs) as pool:
+        failed = list(pool.map(lambda one: _run("train", one[2], None, tell, cores=cores), runs))
+    folders: dict[str, dict[int, Path]] = {}
+    for method, seed, folder in runs:
+        folders.setdefault(method, {})[seed] = folder
+    found = report.ablation_table(folders)
+    (root / "ablation.md").write_text(found.markdown + "\n", encoding="utf-8")
+    (root / "ablation.csv").write_text(found.csv, encoding="utf-8")
+    tell(f"\n{found.markdown}")
+    for (_, _, folder), code in zip(runs, failed, strict=True):
+        if code:
+            tell(f"{folder} ended with status {code}: see {folder / LOG}. Run the same command again to go on.")
+    return int(any(failed))
+
+
+def _check(methods: Sequence[str], seeds: Sequence[int], jobs: int) -> None:
+    for method in methods:
+        if method not in METHODS:
+            raise ConfigError(f"`--methods` must be rows of {', '.join(METHODS)}, got {method!r}.")
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        raise ConfigError(f"`--seeds` must be different numbers of at least 0, got {list(seeds)}. Use e.g. 0 1 2.")
+    if jobs < 1:
+        raise ConfigError(f"`--jobs` must be at least 1, got {jobs}.")
+
+
+def _prepare(start: Path, folder: Path, config: Config) -> None:
+    """Copy the start to a run's folder, which appears with its settings or not at all."""
+    if (folder / CONFIG).exists():
+        RunFolder(folder).begin(config, resume=True)
+        return
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    for name in SHARED:
+        source = start / name
+        (shutil.copytree if source.is_dir() else shutil.copy2)(source, partial / name)
+    write_json(partial / CONFIG, to_dict(config))
+    os.replace(partial, folder)
+
+
+def _run(command: str, folder: Path, config: Config | None, tell: Callable[[str], None], *, cores: int) -> int:
+    """Run one command in a process of its own, its output in the folder's log; returns its exit status."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if config is not None:
+        RunFolder(folder).begin(dataclasses.replace(config, out=str(folder)), resume=(folder / CONFIG).exists())
+    tell(f"{folder.name}: {command}")
+    threads = {"OMP_NUM_THREADS": str(cores), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with open(folder / LOG, "a", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "webrl_lite.run", command, "--resume", str(folder)],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **threads},
+        )
+        try:
+            code = process.wait()
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+    tell(f"{folder.name}: {'done' if not code else f'status {code}'}")
+    return code

@@ -1,0 +1,473 @@
+"""WebRL, stage by stage: demonstrations, a judge, and phases in which the agent learns from tasks that it failed.
+
+``learn`` is Algorithm 1; ``phase`` is one turn of its loop. Every stage reads files of the run's folder and writes the
+next one, so each can be looked at, and a run that was killed goes on with the first one that is missing.
+
+    sft/            the actor that the demonstrations made
+    phase_00/       rollouts.jsonl (its first episodes, graded), evaluation.jsonl, experience.jsonl (demonstrations)
+    orm/            the judge, report.json
+    phase_01/ ...   tasks.jsonl -> rollouts.jsonl -> labelled.jsonl -> selected.jsonl -> critic/ -> experience.jsonl
+                    -> actor/ -> evaluation.jsonl
+
+Source: paper Section 2 and Algorithm 1; the order critic, then actor with the fresh critic is the released code's
+(``offpolicy_train_loop.py:97-105``); phase 1 starts from SFT, each later one from the actor and the critic before
+(authors, issue 7).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tqdm import tqdm
+
+from webrl_lite import actor, critic, orm, sft
+from webrl_lite.baselines import METHODS, Method
+from webrl_lite.config import Config, ConfigError
+from webrl_lite.curriculum import CurriculumError, critic_values, evolve, failure_set, first_values, orm_values
+from webrl_lite.curriculum_report import filter_errors, read_rejected, write_rejected
+from webrl_lite.model import ROLES, SharedBase
+from webrl_lite.prompts import orm_prompt
+from webrl_lite.replay import build, collect, credit, read_experience, write_experience
+from webrl_lite.rollout import ModelPolicy, rollout
+from webrl_lite.run_folder import RunFolder, write_json
+from webrl_lite.task_source import TaskSource
+from webrl_lite.trajectory import JSON, StopReason, Task, Trajectory, Verdict, read_jsonl, write_jsonl
+
+HELD_OUT = 5
+"""One in so many of the first rollouts is kept from the ORM, to measure it on."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What every stage works with."""
+
+    config: Config
+    folder: RunFolder
+    shared: SharedBase
+    source: TaskSource
+
+    @property
+    def method(self) -> Method:
+        """The method's row of ``METHODS``."""
+        return METHODS[self.config.method]
+
+    def path(self, phase: int, name: str = "") -> Path:
+        """Return a file of a phase."""
+        return self.folder.path / f"phase_{phase:02d}" / name
+
+    def actor(self, phase: int) -> Path:
+        """Return the folder of a phase's actor; phase 0 is SFT's."""
+        return self.path(phase, "actor") / "final" if phase else self.folder.path / "sft" / "final"
+
+    def critic(self, phase: int) -> Path:
+        """Return the folder of a phase's critic."""
+        return self.path(phase, "critic") / "final"
+
+    def seed(self, phase: int) -> int:
+        """Return the seed of a phase's draws, another one for every phase and every run."""
+        return self.config.seed * 1000 + phase
+
+    def close(self) -> None:
+        """End browser and sites."""
+        self.source.close()
+
+
+def open_run(config: Config, folder: RunFolder, roles: Sequence[str] = ROLES) -> Run:
+    """Load the base and start the sites; ``close`` ends them, as ``contextlib.closing`` does.
+
+    Args:
+        config: the settings.
+        folder: where everything is written.
+        roles: which roles of the base are needed.
+
+    Raises:
+        ConfigError: ``rollout.base_url`` is set.
+    """
+    if config.rollout.base_url is not None:
+        raise ConfigError(
+            f"`rollout.base_url` must be None, got {config.rollout.base_url!r}: the loop samples from the loaded "
+            "model, whose token ids and log-probabilities it trains on. Leave it out."
+        )
+    shared = SharedBase.load(
+        config.model,
+        config.lora,
+        roles=roles,
+        seed=config.seed,
+        tokens_per_micro_batch=config.actor.tokens_per_micro_batch,
+    )
+    tokenizer = shared.tokenizer
+
+    def count(text: str) -> int:
+        return len(tokenizer.encode(text, add_special_tokens=False))
+
+    return Run(config, folder, shared, TaskSource(config, count, tuple(tokenizer.get_added_vocab())))
+
+
+def learn(run: Run) -> None:
+    """Go through the whole method, leaving out what the folder has."""
+    before_phases(run)
+    if run.method.loss is None:  # the method is SFT
+        return
+    for number in range(1, run.config.curriculum.phases + 1):
+        phase(run, number)
+
+
+def before_phases(run: Run) -> None:
+    """Make the first actor and the judge."""
+    fine_tune(run)
+    evaluate(run, 0)
+    play_first(run)
+    train_judge(run)
+
+
+def phase(run: Run, k: int) -> None:
+    """Go through one phase."""
+    choose_tasks(run, k)  # failures so far        -> tasks.jsonl
+    play(run, k)  # tasks, actor of phase k - 1    -> rollouts.jsonl
+    label(run, k)  # rollouts, ORM                 -> labelled.jsonl
+    select(run, k)  # labelled, earlier experience -> selected.jsonl, with log pi_ref
+    train_critic(run, k)  # selected               -> critic/
+    weigh(run, k)  # selected, critic              -> experience.jsonl, with V and A
+    train_actor(run, k)  # experience              -> actor/
+    evaluate(run, k)  # test tasks                 -> evaluation.jsonl
+
+
+# Before the first phase ---------------------------------------------------------------------------------------------
+
+
+def fine_tune(run: Run) -> None:
+    """Learn from demonstrations; they are also what phase 0 leaves to replay."""
+
+    def tokenize() -> dict[str, JSON]:
+        solved = run.source.demonstrations(run.config.seed)
+        rows = collect(solved, run.shared.tokenizer, run.config, phase=0, source="sft").rows
+        return {"episodes": len(solved), "steps": write_experience(run.path(0, "experience.jsonl"), rows)}
+
+    def train() -> dict[str, JSON]:
+        rows = [row.sample for row in read_experience(run.path(0, "experience.jsonl"))]
+        folder = run.folder.path / "sft"
+        done = sft.train(run.shared, rows, run.config.sft, folder, seed=run.config.seed, report_to=run.config.report_to)
+        return {"updates": done.steps, **_last(done.metrics, "loss")}
+
+    run.folder.once("demonstrations", run.path(0, "experience.jsonl"), tokenize)
+    run.folder.once("sft", run.actor(0), train)
+
+
+def play_first(run: Run) -> None:
+    """Let the first actor play train tasks, which are graded: failures to start from, and lessons for the judge."""
+    tasks = run.source.first_tasks(run.config.seed)
+    _play(run, "phase_00/rollout", run.path(0, "rollouts.jsonl"), tasks, actor_of=0, seed=run.seed(0))
+
+
+def train_judge(run: Run) -> None:
+    """Train the ORM on the first rollouts and on as many demonstrations as make successes no rarer than failures."""
+    report = run.folder.path / "orm" / "report.json"
+
+    def work() -> dict[str, JSON]:
+        played = [one for one in _read(run.path(0, "rollouts.jsonl")) if _grade(one) is not None]
+        names = sorted({one.task.task_id for one in played})
+        unseen = set(names[::HELD_OUT])
+        lessons = [one for one in played if one.task.task_id not in unseen]
+        missing = sum(not _grade(one) for one in lessons) - sum(map(bool, map(_grade, lessons)))
+        shown = [one for one in run.source.demonstrations(run.config.seed) if one.task.task_id not in unseen]
+        lessons += shown[: max(0, missing)]
+        rows = [(_judge_prompt(run, one), bool(_grade(one))) for one in lessons]
+        folder = run.folder.path / "orm"
+        if not (folder / "final").exists():
+            orm.train(run.shared, rows, run.config.orm, folder, seed=run.config.seed, report_to=run.config.report_to)
+        run.shared.load_role("orm", folder / "final")
+        held_out = [one for one in played if one.task.task_id in unseen]
+        measured = _measure(run, held_out, _judge(run, held_out))
+        write_json(report, {"trained_on": len(rows), "held_out": measured})
+        return {"episodes": len(rows), **_last(measured or {}, "accuracy")}
+
+    run.folder.once("orm", report, work)
+
+
+# A phase ------------------------------------------------------------------------------------------------------------
+
+
+def choose_tasks(run: Run, k: int) -> None:
+    """Make new tasks from those that failed so far, or take train tasks if the method has no curriculum."""
+    result = run.path(k, "tasks.jsonl")
+
+    def work() -> dict[str, JSON]:
+        wanted = run.config.curriculum.tasks_per_phase
+        if not run.method.curriculum:
+            train = sorted(run.source.train, key=lambda task: task.task_id)
+            seed = run.seed(k if run.method.online else 1)
+            return {"tasks": write_jsonl(result, _sample(train, wanted, seed))}
+        failed: tuple[Task, ...] = ()
+        earlier: list[Task] = []
+        for before in range(k):
+            failed = failure_set(failed, _read(run.path(before, "labelled.jsonl" if before else "rollouts.jsonl")))
+            earlier += read_jsonl(run.path(before, "tasks.jsonl"), Task) if before else ()
+        if k > 1:
+            run.shared.load_role("critic", run.critic(k - 1))
+        run.shared.load_role("orm", run.folder.path / "orm" / "final")
+        value_of = first_values(
+            run.config.curriculum,
+            k,
+            critic_values(run.source.first_page, run.shared, run.config) if k > 1 else None,
+            orm_values(run.source.first_page, run.shared, run.config),
+        )
+        generator, feasible = run.source.generator(run.path(k, "llm.jsonl"))
+        try:
+            tasks, report = evolve(
+                failed, earlier, generator, value_of, feasible, run.config.curriculum,
+                seed=run.config.seed, phase=k, known=(*run.source.train, *run.source.test),
+            )  # fmt: skip
+        except CurriculumError as error:
+            if error.report is not None:
+                write_rejected(run.path(k, "rejected.jsonl"), error.report)
+            raise
+        write_rejected(run.path(k, "rejected.jsonl"), report)
+        errors = filter_errors(tasks, read_rejected(run.path(k, "rejected.jsonl")), run.source.can_be_done)
+        judged = errors.rate is not None
+        write_json(
+            run.path(k, "curriculum.json"),
+            {**report.to_json(), "filter": {**asdict(errors), "rate": errors.rate} if judged else None},
+        )
+        return {"tasks": write_jsonl(result, tasks), "proposals": report.proposals, "failed_so_far": len(failed)}
+
+    run.folder.once(f"phase_{k:02d}/tasks", result, work)
+
+
+def play(run: Run, k: int) -> None:
+    """Play the phase's tasks with the actor of the phase before; an offline method has the first phase's episodes."""
+    result = run.path(k, "rollouts.jsonl")
+    if not run.method.online and k > 1:
+        run.folder.once(f"phase_{k:02d}/rollout", result, lambda: _copy(run.path(1, "rollouts.jsonl"), result))
+        return
+    tasks = run.source.graded(tuple(read_jsonl(run.path(k, "tasks.jsonl"), Task)))
+    _play(run, f"phase_{k:02d}/rollout", result, tasks, actor_of=k - 1, seed=run.seed(k))
+
+
+def label(run: Run, k: int) -> None:
+    """Let the ORM say which episodes succeeded; what a grader says is kept beside it, for measuring alone."""
+    result = run.path(k, "labelled.jsonl")
+
+    def work() -> dict[str, JSON]:
+        run.shared.load_role("orm", run.folder.path / "orm" / "final")
+        played = _read(run.path(k, "rollouts.jsonl"))
+        judged = [one for one in played if one.stop != StopReason.ENV_ERROR and one.steps]
+        judgements = _judge(run, judged)
+        by_name = {one.trajectory_id: said for one, said in zip(judged, judgements, strict=True)}
+        threshold = run.config.orm.threshold
+        labelled = []
+        for one in played:
+            said = by_name.get(one.trajectory_id)
+            score = None if said is None else float(said.success(threshold))
+            evidence = {**one.evidence, "grader": _grade(one), "orm": None if said is None else asdict(said)}
+            verdict = Verdict(score, mode="orm", version=f"threshold {threshold:g}")
+            labelled.append(dataclasses.replace(one, verdict=verdict, evidence=evidence))
+        known = [one for one in judged if _grade(one) is not None]
+        measured = _measure(run, known, [by_name[one.trajectory_id] for one in known])
+        write_json(run.path(k, "orm.json"), {"rollouts": measured})
+        write_jsonl(result, labelled)
+        successes = sum(one.success(threshold) for one in judgements)
+        return {"successes": successes, "of": len(judged), **_last(measured or {}, "accuracy")}
+
+    run.folder.once(f"phase_{k:02d}/label", result, work)
+
+
+def select(run: Run, k: int) -> None:
+    """Choose what to learn from: this phase's steps and replay, scored by the actor before (Section 2.3)."""
+    result = run.path(k, "selected.jsonl")
+
+    def work() -> dict[str, JSON]:
+        run.shared.load_role("ref", run.actor(k - 1))
+        collected = collect(_read(run.path(k, "labelled.jsonl")), run.shared.tokenizer, run.config, phase=k)
+        buffer = [row for before in range(k) for row in read_experience(run.path(before, "experience.jsonl"))]
+        built = build(collected.rows, buffer, run.shared, run.config, run.method, run.seed(k))
+        write_json(run.path(k, "replay.json"), asdict(built.report))
+        write_experience(result, built.rows)
+        return {"steps": built.report.current, "replayed": built.report.replayed, "of": built.report.buffer}
+
+    run.folder.once(f"phase_{k:02d}/select", result, work)
+
+
+def train_critic(run: Run, k: int) -> None:
+    """Learn V from this phase's own episodes, on top of the critic before (Eq. 8).
+
+    Replayed steps are of successes only; with them V would no longer be the probability of success.
+    """
+
+    def work() -> dict[str, JSON]:
+        if k > 1:
+            run.shared.load_role("critic", run.critic(k - 1))
+        states = [
+            (row.prompt, row.reward)
+            for row in read_experience(run.path(k, "selected.jsonl"))
+            if row.source == "current"
+        ]
+        folder = run.path(k, "critic")
+        if not states:
+            run.shared.save_role("critic", folder / "final")
+            return {"updates": 0}
+        done = critic.train(
+            run.shared, states, run.config.critic, folder, seed=run.seed(k), report_to=run.config.report_to
+        )
+        return {"updates": done.steps, **_last(done.metrics, "loss")}
+
+    run.folder.once(f"phase_{k:02d}/critic", run.critic(k), work)
+
+
+def weigh(run: Run, k: int) -> None:
+    """Ask the critic for V and turn it into the advantage of every step (Eq. 9)."""
+    result = run.path(k, "experience.jsonl")
+
+    def work() -> dict[str, JSON]:
+        run.shared.load_role("critic", run.critic(k))
+        rows = credit(read_experience(run.path(k, "selected.jsonl")), run.shared, run.config, run.method)
+        write_experience(result, rows)
+        return {"steps": len(rows), "advantage": sum(row.advantage for row in rows) / max(1, len(rows))}
+
+    run.folder.once(f"phase_{k:02d}/advantage", result, work)
+
+
+def train_actor(run: Run, k: int) -> None:
+    """Update the policy (``policy_loss``); without anything to learn from it stays as it was."""
+
+    def work() -> dict[str, JSON]:
+        run.shared.load_role("actor", run.actor(k - 1))
+        rows = read_experience(run.path(k, "experience.jsonl"))
+        folder = run.path(k, "actor")
+        if not rows:
+            run.shared.save_role("actor", folder / "final")
+            return {"updates": 0}
+        done = actor.train(
+            run.shared, rows, run.config.actor, folder,
+            method=run.config.method, seed=run.seed(k), report_to=run.config.report_to,
+        )  # fmt: skip
+        return {"updates": done.steps, **_last(done.metrics, "loss", "log_ratio", "kl")}
+
+    run.folder.once(f"phase_{k:02d}/actor", run.actor(k), work)
+
+
+def evaluate(run: Run, k: int) -> None:
+    """Play the test tasks with a phase's actor, graded; the ORM's opinion is kept beside the grade."""
+    if k == 0:
+        write_jsonl(run.folder.path / "tasks_test.jsonl", run.source.test)
+    temperature = run.config.rollout.eval_temperature
+    _play(
+        run, f"phase_{k:02d}/evaluation", run.path(k, "evaluation.jsonl"), run.source.test,
+        actor_of=k, seed=run.config.eval.seed, temperature=temperature,
+    )  # fmt: skip
+
+
+def evaluate_adapter(run: Run, adapter: Path | None) -> None:
+    """Play the test tasks with the actor of a folder, or with the base as it is, as phase 0."""
+    if not run.actor(0).exists():
+        if adapter is not None:
+            run.shared.load_role("actor", adapter)
+        run.shared.save_role("actor", run.actor(0))
+    evaluate(run, 0)
+
+
+# Parts of stages ----------------------------------------------------------------------------------------------------
+
+
+def _play(
+    run: Run,
+    name: str,
+    result: Path,
+    tasks: Sequence[Task],
+    *,
+    actor_of: int,
+    seed: int,
+    temperature: float | None = None,
+) -> None:
+    def work() -> dict[str, JSON]:
+        run.shared.load_role("actor", run.actor(actor_of))
+        policy = ModelPolicy(run.shared, run.config, temperature=temperature)
+        version = f"actor@phase_{actor_of:02d}:{run.shared.role_version('actor')}"
+        episodes = rollout(tasks, run.source.environments, policy, seed=seed, name=version)
+        played = list(_shown(episodes, len(tasks), name))
+        if temperature is not None and (run.folder.path / "orm" / "final").exists():
+            played = _with_opinion(run, played)
+        write_jsonl(result, played)
+        grades = [grade for one in played if (grade := _grade(one)) is not None]
+        return {
+            "success": sum(grades) / len(grades) if grades else None,
+            "of": len(grades),
+            "steps": sum(len(one.steps) for one in played),
+            "env_errors": sum(one.stop == StopReason.ENV_ERROR for one in played),
+        }
+
+    run.folder.once(name, result, work)
+
+
+def _shown(episodes: Iterable[Trajectory], number: int, name: str) -> Iterator[Trajectory]:
+    """Yield episodes behind a progress bar with the success so far."""
+    right = graded = 0
+    with tqdm(total=number, desc=name, unit="task", dynamic_ncols=True, leave=False) as bar:
+        for one in episodes:
+            grade = _grade(one)
+            graded += grade is not None
+            right += bool(grade)
+            bar.set_postfix_str(f"success {right}/{graded}")
+            bar.update()
+            yield one
+
+
+def _grade(one: Trajectory) -> float | None:
+    """Return 1.0 for a success, 0.0 for a failure, None if nobody can say."""
+    if one.stop == StopReason.ENV_ERROR or one.verdict is None or not one.verdict.graded:
+        return None
+    return float(one.verdict.success)
+
+
+def _judge_prompt(run: Run, one: Trajectory) -> tuple[int, ...]:
+    return orm_prompt(
+        run.shared.tokenizer,
+        run.config.model.template,
+        intent=one.task.intent,
+        replies=[step.reply for step in one.steps],
+        page=one.steps[-1].observation,
+        max_length=run.config.model.max_length,
+    ).ids
+
+
+def _judge(run: Run, episodes: Sequence[Trajectory]) -> list[orm.Judgement]:
+    return orm.judge(run.shared, [_judge_prompt(run, one) for one in episodes])
+
+
+def _measure(run: Run, episodes: Sequence[Trajectory], judgements: Sequence[orm.Judgement]) -> dict[str, JSON] | None:
+    """Compare judgements with graders; None if no grade is known."""
+    if not episodes:
+        return None
+    truth = [bool(_grade(one)) for one in episodes]
+    return asdict(orm.evaluate(judgements, truth, run.config.orm.threshold))
+
+
+def _with_opinion(run: Run, played: Sequence[Trajectory]) -> list[Trajectory]:
+    """Return episodes with what the ORM says of them."""
+    run.shared.load_role("orm", run.folder.path / "orm" / "final")
+    judged = [one for one in played if one.stop != StopReason.ENV_ERROR and one.steps]
+    said = {one.trajectory_id: asdict(what) for one, what in zip(judged, _judge(run, judged), strict=True)}
+    return [dataclasses.replace(one, evidence={**one.evidence, "orm": said.get(one.trajectory_id)}) for one in played]
+
+
+def _read(path: Path) -> list[Trajectory]:
+    return list(read_jsonl(path, Trajectory))
+
+
+def _copy(source: Path, target: Path) -> dict[str, JSON]:
+    return {"episodes": write_jsonl(target, read_jsonl(source, Trajectory))}
+
+
+def _sample(tasks: Sequence[Task], number: int, seed: int) -> list[Task]:
+    """Return tasks drawn without repetition, or each as often as it takes if there are too few."""
+    drawn: list[Task] = []
+    while len(drawn) < number:
+        drawn += random.Random(f"{seed}:{len(drawn)}").sample(tasks, min(number - len(drawn), len(tasks)))
+    return drawn
+
+
+def _last(numbers: Mapping[str, JSON], *names: str) -> dict[str, JSON]:
+    return {name: numbers[name] for name in names if name in numbers}

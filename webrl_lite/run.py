@@ -1,0 +1,149 @@
+"""The command line: ``python -m webrl_lite.run`` goes from demonstrations to a better agent.
+
+    python -m webrl_lite.run                           the whole loop on the embedded sites, with the tiny base
+    python -m webrl_lite.run --preset small            the same with SmolLM2-135M
+    python -m webrl_lite.run --actor.beta 0.5 --seed 1
+    python -m webrl_lite.run --resume runs/webrl       go on after a kill
+    python -m webrl_lite.run ablate --methods webrl filtered_bc --seeds 0 1 2
+    python -m webrl_lite.run --help                    all settings
+
+Exit status: 0; 1 for what failed on the way, with one line that says what to do; 2 for settings that cannot be; 130
+after Ctrl-C. Everything that was finished lies in the run's folder.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from webrl_lite.config import ConfigError
+from webrl_lite.options import PROGRAM, Request, parse
+from webrl_lite.run_folder import RunError, RunFolder
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line; returns the exit status."""
+    try:
+        request = parse(sys.argv[1:] if arguments is None else arguments)
+        return COMMANDS[request.command](request)
+    except (ConfigError, RunError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nstopped.", file=sys.stderr)
+        return 130
+    except Exception as error:
+        known = _known_errors()
+        if not isinstance(error, known):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _known_errors() -> tuple[type[Exception], ...]:
+    """Return the errors whose message says all that a user needs; others are faults and keep their trace."""
+    from webrl_lite.batching import RuleError
+    from webrl_lite.browser import BrowserError
+    from webrl_lite.curriculum import CurriculumError
+    from webrl_lite.llm import LlmError
+    from webrl_lite.model_shape import PlanError
+    from webrl_lite.prompt_tokens import PromptError
+    from webrl_lite.task_source import TaskSourceError
+    from webrl_lite.trajectory import TraceError
+
+    own = (RuleError, BrowserError, CurriculumError, LlmError, PlanError, PromptError, TaskSourceError, TraceError)
+    return (*own, FloatingPointError, OSError)
+
+
+def train(request: Request) -> int:
+    """Go through the loop, or as far as the command says."""
+    from webrl_lite import phase
+
+    parts: dict[str, Callable[[phase.Run], None]] = {
+        "train": phase.learn,
+        "sft": lambda run: (phase.fine_tune(run), phase.evaluate(run, 0)),
+        "orm": phase.before_phases,
+    }
+    config = request.config
+    folder = RunFolder(request.resume or config.out, tell=_tell)
+    with folder.lock():
+        folder.begin(config, resume=request.resume is not None)
+        try:
+            with closing(phase.open_run(config, folder)) as run:
+                parts[request.command](run)
+        except KeyboardInterrupt:
+            _tell(f"stopped. Go on with: {PROGRAM} {request.command} --resume {folder.path}")
+            return 130
+        except Exception:
+            _tell(f"what was finished is in {folder.path}. Go on with: --resume {folder.path}")
+            raise
+    return _show(folder.path)
+
+
+def evaluate(request: Request) -> int:
+    """Play the test tasks with one actor, or with the base as it is."""
+    from webrl_lite import phase
+
+    config = request.config
+    folder = RunFolder(request.resume or config.out, tell=_tell)
+    with folder.lock():
+        folder.begin(config, resume=request.resume is not None)
+        with closing(phase.open_run(config, folder, roles=("actor",))) as run:
+            phase.evaluate_adapter(run, request.own.adapter)
+    return _show(folder.path)
+
+
+def ablate(request: Request) -> int:
+    """Compare methods."""
+    from webrl_lite import ablation
+
+    own = request.own
+    return ablation.compare(request.config, methods=own.methods, seeds=own.seeds, jobs=own.jobs, tell=_tell)
+
+
+def report(request: Request) -> int:
+    """Write a run's report again."""
+    if not request.own.folder.is_dir():
+        raise RunError(f"`folder` must be the folder of a run, there is no {request.own.folder}.")
+    return _show(request.own.folder)
+
+
+def plan(request: Request) -> int:
+    """Print what a run takes on a card."""
+    from webrl_lite import hours_report
+
+    _tell(hours_report.text(request.config, card=request.own.card, gpus=request.own.gpus))
+    return 0
+
+
+def doctor(request: Request) -> int:
+    """Check this machine."""
+    from webrl_lite import doctor as checks
+
+    found = checks.checks(request.config)
+    _tell(checks.report(found))
+    return 1 if any(check.ok is False for check in found) else 0
+
+
+COMMANDS: dict[str, Callable[[Request], int]] = {
+    **{"train": train, "sft": train, "orm": train, "eval": evaluate, "ablate": ablate},
+    **{"report": report, "plan": plan, "doctor": doctor},
+}
+
+
+def _show(folder: Path) -> int:
+    """Print the table of a run and where its report is."""
+    from webrl_lite import report as pages
+
+    _tell(f"\n{pages.table(folder)}\n\nreport: {pages.write(folder)}")
+    return 0
+
+
+def _tell(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
