@@ -70,7 +70,7 @@ def compare(
     found = report.ablation_table(folders)
     (root / "ablation.md").write_text(found.markdown + "\n", encoding="utf-8")
     (root / "ablation.csv").write_text(found.csv, encoding="utf-8")
-    tell(f"\n{found.markdown}")
+    tell(f"\n{found.markdown.strip()}")
     for (_, _, folder), code in zip(runs, failed, strict=True):
         if code:
             tell(f"{folder} ended with status {code}: see {folder / LOG}. Run the same command again to go on.")

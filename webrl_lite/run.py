@@ -137,7 +137,7 @@ def _show(folder: Path) -> int:
     """Print the table of a run and where its report is."""
     from webrl_lite import report as pages
 
-    _tell(f"\n{pages.table(folder)}\n\nreport: {pages.write(folder)}")
+    _tell(f"\n{pages.table(folder).strip()}\n\nreport: {pages.write(folder)}")
     return 0
 
 
