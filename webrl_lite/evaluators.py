@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -313,12 +314,32 @@ def _read(key: str, item: Mapping[str, JSON], final_url: str, addresses: Mapping
         url = _resolve(url, addresses)
     if locator.startswith("func:"):
         locator_call = _with_last_url(parse_call(locator.removeprefix("func:")), final_url)
-        locator = "func:"
+        locator = _page_expression(locator_call)
+        locator_call = None if locator else locator_call
+        locator = locator or "func:"
     elif locator.startswith("lambda:"):
         locator = f"({locator.removeprefix('lambda:').strip()})()"
     elif not locator and markup:
         locator = "document.documentElement.outerHTML"  # the released evaluators compare the page's source
     return Read(key, url, locator, tuple(item.get("prep_actions", ())), False, url_call, locator_call)
+
+
+def _page_expression(call: Call) -> str:
+    """Return a helper that looks at the page as a JavaScript expression, "" for the others."""
+    arguments = ", ".join(json.dumps(argument) for argument in call.args[1:])
+    source = _PAGE_HELPERS.get(call.name)
+    return f"({source})({arguments})" if source else ""
+
+
+_PAGE_HELPERS = {
+    "get_query_text": "(selector) => document.querySelector(selector)?.outerText ?? ''",
+    "get_query_text_lowercase": "(selector) => (document.querySelector(selector)?.outerText ?? '').toLowerCase()",
+    "gitlab_get_project_memeber_role": """(name) => {
+        const names = [...document.querySelectorAll("td[data-label='Account'] span.gl-avatar-labeled-sublabel")];
+        const row = names.findIndex((one) => one.outerText === '@' + name);
+        return document.querySelectorAll('td.col-max-role span')[row]?.outerText ?? '';
+    }""",
+}
 
 
 def _with_last_url(call: Call, final_url: str) -> Call:

@@ -314,20 +314,37 @@ class Session:
                 self._check_sites()
                 if response is not None and response.status >= 400:
                     raise PageError(f"{response.status} {response.status_text}".strip())
-                for statement in prep:
-                    await tabs.ask(page.evaluate(f"() => {{ {statement} }}"))
-                    await tabs.settle(time.time() * 1000)
-                question = f"() => ({locator})" if locator else "() => document.body ? document.body.innerText : ''"
-                end = time.monotonic() + self.limits.settle
-                while True:
-                    value = await tabs.ask(page.evaluate(question))
-                    text = "" if value is None or value is False else str(value)
-                    if until is None or until(text) or time.monotonic() > end:
-                        return text
-                    await tabs.wait_for_change(time.time() * 1000)
+                return await self._text(tabs, page, locator, prep, until)
         finally:
             if context is not None:
                 await self._close_context(context)
+
+    async def read_here(
+        self, locator: str = "", prep: Sequence[str] = (), *, until: Callable[[str], bool] | None = None
+    ) -> str:
+        """Read the active tab for a grader, as the agent left it; arguments and result are those of ``read``.
+
+        Raises:
+            BrowserError: the page does not answer.
+        """
+        async with self._guard(self.limits.observe):
+            await self.tabs.catch_up()
+            return await self._text(self.tabs, self.tabs.active, locator, prep, until)
+
+    async def _text(
+        self, tabs: Tabs, page: Page, locator: str, prep: Sequence[str], until: Callable[[str], bool] | None
+    ) -> str:
+        for statement in prep:
+            await tabs.ask(page.evaluate(f"() => {{ {statement} }}"))
+            await tabs.settle(time.time() * 1000)
+        question = f"() => ({locator})" if locator else "() => document.body ? document.body.innerText : ''"
+        end = time.monotonic() + self.limits.settle
+        while True:
+            value = await tabs.ask(page.evaluate(question))
+            text = "" if value is None or value is False else str(value)
+            if until is None or until(text) or time.monotonic() > end:
+                return text
+            await tabs.wait_for_change(time.time() * 1000)
 
     async def final(self) -> Final:
         """Freeze the episode: read what is to be graded, then close the agent's tabs so that nothing goes on."""

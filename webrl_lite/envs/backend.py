@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from webrl_lite.evaluators import Call
+from webrl_lite.tabs import Limits
 from webrl_lite.trajectory import JSON, Task
 
 
@@ -30,6 +31,10 @@ class Start:
     """Playwright cookies of the context in which graders read pages."""
     grader_allowed: tuple[str, ...] = ()
     """Origins that graders may read beside ``allowed``; opened only when the agent's tabs are closed."""
+    geolocation: Mapping[str, float] | None = None
+    """``latitude`` and ``longitude`` that pages may ask for."""
+    limits: Limits | None = None
+    """Time limits of the episode, where the usual ones are too short."""
 
 
 class Backend(Protocol):

@@ -11,6 +11,7 @@ Source: stop rules of WebArena-Lite (30 steps, 5 unreadable replies, 5 equal rep
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -225,8 +226,15 @@ class WebEnv(gymnasium.Env[Values, str]):
         self.steps, self._error, self.trajectory = [], "", None
         for attempt in (1, 2):  # a browser that died between two episodes is replaced by the second attempt
             try:
-                self._start = self.backend.start(task, self.worker)
-                self._session = await self.browser.open(allowed=self._start.allowed, cookies=self._start.cookies)
+                # in a thread: sites that a user hosts are reset and signed in to for minutes, while others play
+                self._start = await asyncio.to_thread(self.backend.start, task, self.worker)
+                self._session = await self.browser.open(
+                    allowed=self._start.allowed,
+                    cookies=self._start.cookies,
+                    geolocation=self._start.geolocation,
+                    limits=self._start.limits,
+                )
+                await self._remember()
                 await self._session.visit(self._start.urls)
                 await self._observe()
                 break
@@ -304,11 +312,12 @@ class WebEnv(gymnasium.Env[Values, str]):
         final_url, verdict, evidence = self._url, None, {}
         if stop is not StopReason.ENV_ERROR:
             try:
+                left = await self._left()
                 final_url = (await self._session.final()).url
                 if self.task.eval is not None:
-                    evidence = await self._evidence(final_url)
+                    evidence = await self._evidence(final_url, left)
                     verdict = self._grade(answer, final_url, evidence)
-                if not self.backend.alive():
+                if not await asyncio.to_thread(self.backend.alive):
                     raise BrowserError("The sites stopped answering before the episode could be graded.")
             except BrowserError as failure:
                 stop, env_error, verdict = StopReason.ENV_ERROR, str(failure), None
@@ -332,38 +341,69 @@ class WebEnv(gymnasium.Env[Values, str]):
         reward = math.nan if verdict is None or verdict.score is None else verdict.score
         return self._values(), reward, stop is StopReason.EXIT, stop is not StopReason.EXIT, info
 
-    async def _evidence(self, final_url: str) -> dict[str, JSON]:
-        """Read all that the task's grader needs, so that it can be graded again without the sites."""
+    async def _remember(self) -> None:
+        """Read what graders compare with the state before the task, where the sites will not show it later."""
+        self._former: dict[str, tuple[str, JSON]] = {}
+        if self.task.eval is None or self.backend.before(self._start.urls[0]) is not None:
+            return
+        for read in evaluators.reads(self.task, self._start.urls[0], self.evaluator, self._start.addresses):
+            if read.before:
+                now = dataclasses.replace(read, before=False)
+                self._former[read.key] = read.url, await self._read(now, self._start.urls[0], wait=False)
+
+    async def _left(self) -> dict[str, JSON]:
+        """Read what the grader wants of the agent's page as it stands: a form may be filled in and not sent."""
+        texts: dict[str, JSON] = {}
+        if self.task.eval is not None:
+            for read in evaluators.reads(self.task, self._session.url, self.evaluator, self._start.addresses):
+                if read.url == "last" and not read.before and read.locator_call is None:
+                    until = None if self.evaluator == "strict" else self._expected(read)  # `_evidence` waits for it
+                    texts[read.key] = await self._session.read_here(read.locator, read.prep, until=until)
+        return texts
+
+    async def _evidence(self, final_url: str, left: Mapping[str, JSON]) -> dict[str, JSON]:
+        """Read all that the task's grader needs, so that it can be graded again without the sites.
+
+        The page where the agent stopped counts as it was left; in mode ``strict`` also as the site shows it anew.
+        """
         self._session.gate.allow(self._start.grader_allowed)  # no tab of the agent is open any more
         texts: dict[str, JSON] = {}
         for read in evaluators.reads(self.task, final_url, self.evaluator, self._start.addresses):
-            texts[read.key] = await self._read(read, final_url)
+            text = left.get(read.key)
+            if text is None or self.evaluator == "strict" and not self._expected(read)(str(text)):
+                text = await self._read(read, final_url)
+            texts[read.key] = text
         evidence: dict[str, JSON] = {"reads": texts, "addresses": dict(self._start.addresses)}
         changed = self.backend.changes(self.worker)
         if changed is not None:
             evidence["database"] = {"changes": changed}
         return evidence
 
-    async def _read(self, read: evaluators.Read, final_url: str) -> JSON:
-        """Read one page for the grader, again and again until it holds the expected text or the time is up."""
+    def _expected(self, read: evaluators.Read) -> Callable[[str], bool]:
+        def expected(text: str) -> bool:
+            return evaluators.satisfied(self.task, read, text, self.evaluator, self.judge, self._start.addresses)
+
+        return expected
+
+    async def _read(self, read: evaluators.Read, final_url: str, *, wait: bool = True) -> JSON:
+        """Read one page for the grader, if ``wait`` again and again until it holds what is expected or time is up."""
         url = final_url if read.url == "last" else read.url
         for call in (read.url_call, read.locator_call):
             if call is not None:
-                value = self.backend.call(call, self.worker)
+                value = await asyncio.to_thread(self.backend.call, call, self.worker)
                 if value is None or call is read.locator_call:
                     return {"error": f"these sites have no helper {call.name}"} if value is None else value
                 url = value
         if read.before:
             url = self.backend.before(url)
             if url is None:
-                return {"error": "these sites do not keep the state before the episode"}
-
-        def expected(text: str) -> bool:
-            return evaluators.satisfied(self.task, read, text, self.evaluator, self.judge, self._start.addresses)
-
+                address, text = self._former.get(read.key, ("", None))
+                known = text is not None and address == read.url
+                return text if known else {"error": "it was not read on the state before the episode"}
+        until = self._expected(read) if wait else None
         try:
             return await self._session.read(
-                url, read.locator, read.prep, until=expected, cookies=self._start.grader_cookies
+                url, read.locator, read.prep, until=until, cookies=self._start.grader_cookies
             )
         except (ValueError, PageError) as refusal:  # not on the episode's sites, or not there
             return {"error": str(refusal)}

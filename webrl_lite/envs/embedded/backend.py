@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+import threading
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -48,6 +49,7 @@ class EmbeddedSites:
         finally:
             db.close()
         self.server = SiteServer(self.folder)
+        self._restart = threading.Lock()
 
     def start(self, task: Task, worker: int) -> Start:
         """Reset a worker's world and say where its episode begins.
@@ -55,9 +57,10 @@ class EmbeddedSites:
         The usual accounts are signed in, except where the task says ``out`` or ``expired``
         (``task.extra["sessions"]``). A site server that has died is started again.
         """
-        if not self.server.alive():
-            self.server.close()
-            self.server = SiteServer(self.folder)
+        with self._restart:  # several workers start at once, from threads of their own
+            if not self.server.alive():
+                self.server.close()
+                self.server = SiteServer(self.folder)
         name = f"w{worker}"
         world.reset(self.folder, name)
         origins = {site: self.server.origin(site, name) for site in world.SITES}
