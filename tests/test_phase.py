@@ -18,6 +18,7 @@ from webrl_lite.experience import Experience, read_experience
 from webrl_lite.run_folder import RunFolder
 from webrl_lite.trajectory import StopReason, Task, Trajectory, read_jsonl, write_jsonl
 
+pytestmark = pytest.mark.timeout(300)
 SCRIPT = Path(__file__).with_name("paper_source.py")
 ROOT = SCRIPT.parent.parent
 

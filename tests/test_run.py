@@ -13,6 +13,7 @@ import pytest
 
 from webrl_lite.run import main
 
+pytestmark = pytest.mark.timeout(420)  # whole runs in processes of their own
 ROOT = Path(__file__).parent.parent
 SMALL = (
     "--sft.episodes 3 --orm.rollouts 4 --orm.epochs 1 --eval.tasks 2 --curriculum.phases 1 "
