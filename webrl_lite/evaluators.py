@@ -670,6 +670,36 @@ class OfflineJudge:
 # --- rates -------------------------------------------------------------------------------------------------
 
 
+Z = 1.959964
+"""Quantile 0.975 of the normal distribution."""
+
+
+def wilson(successes: int, n: int) -> tuple[float, float]:
+    """Return the 95 % Wilson score interval of a rate.
+
+    8 of 10 give (0.490, 0.943), 0 of 10 give (0, 0.278): unlike mean plus or minus two standard errors it stays in
+    [0, 1] and does not shrink to a point at the ends. 0 of 0 give (0, 1), for nothing is known.
+
+    Args:
+        successes: in [0, n].
+        n: trials.
+
+    Raises:
+        ValueError: there are more successes than trials, or fewer than none.
+
+    Source: Wilson (1927), https://doi.org/10.1080/01621459.1927.10502953.
+    """
+    if not 0 <= successes <= n:
+        raise ValueError(f"`successes` must be in [0, n] ({n}), got {successes}. Count both on the same episodes.")
+    if n == 0:
+        return 0.0, 1.0
+    share, z2 = successes / n, Z * Z
+    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = Z * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    # exactly 0 and 1 at the ends, where rounding would leave a trace
+    return (0.0 if successes == 0 else middle - half), (1.0 if successes == n else middle + half)
+
+
 @dataclass(frozen=True)
 class Rate:
     """A success rate over the graded episodes, with its Wilson 95 % interval."""
@@ -691,13 +721,7 @@ class Rate:
     @property
     def interval(self) -> tuple[float, float]:
         """Wilson's 95 % interval, in [0, 1]; all of it if nothing was graded."""
-        n, z = self.graded, 1.959964
-        if not n:
-            return 0.0, 1.0
-        p = self.successes / n
-        centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-        half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-        return max(0.0, centre - half), min(1.0, centre + half)
+        return wilson(self.successes, self.graded)
 
     @property
     def low(self) -> float:

@@ -19,11 +19,10 @@ from typing import Literal
 import pandas as pd
 
 from webrl_lite.curriculum_report import REASONS
+from webrl_lite.evaluators import wilson
 from webrl_lite.report_run import Episode, Phase, Run, StepValue, finite
 from webrl_lite.trajectory import JSON, Task
 
-Z = 1.959964
-"""Quantile 0.975 of the normal distribution."""
 BINS = 10
 """Bins of equal width over [0, 1] in which a probability is compared with what happened."""
 LOW_MASS = 0.5
@@ -36,32 +35,6 @@ Stage = Literal["rollouts", "evaluation"]
 
 
 # Success ------------------------------------------------------------------------------------------------------------
-
-
-def wilson(successes: int, n: int) -> tuple[float, float]:
-    """Return the 95 % Wilson score interval of a rate.
-
-    8 of 10 give (0.490, 0.943), 0 of 10 give (0, 0.278): unlike mean plus or minus two standard errors it stays in
-    [0, 1] and does not shrink to a point at the ends. 0 of 0 give (0, 1), for nothing is known.
-
-    Args:
-        successes: in [0, n].
-        n: trials.
-
-    Raises:
-        ValueError: there are more successes than trials, or fewer than none.
-
-    Source: Wilson (1927), https://doi.org/10.1080/01621459.1927.10502953.
-    """
-    if not 0 <= successes <= n:
-        raise ValueError(f"`successes` must be in [0, n] ({n}), got {successes}. Count both on the same episodes.")
-    if n == 0:
-        return 0.0, 1.0
-    share, z2 = successes / n, Z * Z
-    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = Z * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-    # exactly 0 and 1 at the ends, where rounding would leave a trace
-    return (0.0 if successes == 0 else middle - half), (1.0 if successes == n else middle + half)
 
 
 def percent(share: float | None) -> str:
