@@ -8,19 +8,17 @@ or without a byte-order mark and with either kind of line end; half a surrogate 
 from __future__ import annotations
 
 import codecs
-import contextlib
 import gzip
 import json
 import os
 import re
-import uuid
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import NoReturn
 
-from webrl_lite.trajectory import JSON, TraceError, encode_line, write_jsonl
+from webrl_lite.trajectory import JSON, TraceError, encode_line, whole_file, write_jsonl
 
 CHUNK = 1 << 20  # bytes; an object that is longer makes the next piece longer
 _SPACE = re.compile(r"[ \t\r\n]*+")
@@ -85,26 +83,6 @@ def write_list(path: str | os.PathLike[str], records: Iterable[dict[str, JSON]])
             count += 1
         file.write(b"\n]\n")
     return count
-
-
-@contextlib.contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file that gets its name only when all is written; compressed if its name ends in ``.gz``."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
-    try:
-        with open(partial, "wb") as file:
-            if path.suffix == ".gz":
-                with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-                    yield packed
-            else:
-                yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 class _Reader:

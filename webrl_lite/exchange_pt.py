@@ -25,7 +25,6 @@ import numpy
 import torch
 
 from webrl_lite.batching import Sample
-from webrl_lite.exchange_files import whole_file
 from webrl_lite.exchange_steps import (
     KnownTasks,
     TextStep,
@@ -41,7 +40,7 @@ from webrl_lite.exchange_steps import (
 from webrl_lite.exchange_traces import UNGRADED, verdict_of
 from webrl_lite.prompt_tokens import Tokenizer
 from webrl_lite.prompts import action_ids, actor_prompt
-from webrl_lite.trajectory import JSON, StopReason, TraceError, Trajectory
+from webrl_lite.trajectory import JSON, StopReason, TraceError, Trajectory, whole_file
 
 _KINDS = {
     **{"observation": str, "next_observation": str, "task": str, "action": str},

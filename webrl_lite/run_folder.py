@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import resource
 import shutil
 import sys
@@ -23,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from webrl_lite.config import Config, ConfigError, from_dict, to_dict
-from webrl_lite.trajectory import JSON
+from webrl_lite.trajectory import JSON, whole_file
 
 CONFIG = "config.json"
 STAGES = "stages.jsonl"
@@ -158,13 +157,8 @@ class RunFolder:
 
 def write_json(path: Path, value: JSON) -> None:
     """Write a JSON file whole or not at all; its folder is made if it is missing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    with open(partial, "w", encoding="utf-8") as file:
-        file.write(json.dumps(value, indent=1) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
+    with whole_file(path) as file:
+        file.write((json.dumps(value, indent=1) + "\n").encode())
 
 
 def flat(values: Mapping[str, JSON], path: str = "") -> dict[str, JSON]:

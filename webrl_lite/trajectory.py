@@ -19,9 +19,11 @@ import os
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import BinaryIO
 
 FORMAT = 1
 """Version of the JSONL layout; a reader refuses a line of a later version."""
@@ -266,25 +268,33 @@ def write_jsonl(path: str | os.PathLike[str], items: Iterable[Task | Trajectory]
     Returns:
         The number of lines written.
     """
+    count = 0
+    with whole_file(path) as file:
+        for item in items:
+            file.write(encode_line(item).encode())
+            count += 1
+    return count
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file that gets its name only when all is written; compressed if its name ends in ``.gz``."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
-    count = 0
     try:
         with open(partial, "wb") as file:
-            # no time of writing inside, so equal items give equal files
-            packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if path.suffix == ".gz" else None
-            for item in items:
-                (packed or file).write(encode_line(item).encode())
-                count += 1
-            if packed:
-                packed.close()
+            if path.suffix == ".gz":
+                # no time of writing inside, so equal items give equal files
+                with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+                    yield packed
+            else:
+                yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
-    return count
 
 
 def encode_line(item: Task | Trajectory) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import sys
 import tempfile
@@ -25,7 +24,7 @@ from webrl_lite.envs.embedded.demonstrations import DEMONSTRATIONS
 from webrl_lite.envs.embedded.families import SPLITS, all_families, required_steps
 from webrl_lite.envs.embedded.other_worlds import record_world
 from webrl_lite.envs.embedded.play import Tally, play_all
-from webrl_lite.trajectory import Task, Trajectory, write_jsonl
+from webrl_lite.trajectory import Task, Trajectory, whole_file, write_jsonl
 
 FAMILY_HELP = "only this family, for example shopping.order_total, or all of a site, for example map"
 
@@ -159,9 +158,8 @@ def store_steps(family: str | None, workers: int) -> int:
     known = {task.task_id for task in sites.tasks} - played
     steps = {name: number for name, number in required_steps().items() if name in known} | tally.steps
     target = Path(__file__).with_name("required_steps.json")
-    partial = target.with_suffix(".partial")
-    partial.write_text(json.dumps(steps, indent=0, sort_keys=True) + "\n", encoding="utf-8")
-    os.replace(partial, target)
+    with whole_file(target) as file:
+        file.write((json.dumps(steps, indent=0, sort_keys=True) + "\n").encode())
     print(json.dumps(summary(tally)))
     return 0 if tally.oracle == tally.tried else 1
 
