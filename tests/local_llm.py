@@ -81,3 +81,17 @@ def serving(*replies: object) -> Iterator[Server]:
 def client(server: Server, log: Path | None = None, *, api_key: str = "", **settings: object) -> Llm:
     quick = {"model": "m", "base_url": server.url, "backoff_s": 0.01, "timeout_s": 5.0, "retries": 2, **settings}
     return Llm(LlmConfig(**quick), log, api_key=api_key)
+
+
+def patient_client(server: Server, log: Path | None = None, **settings: object) -> Llm:
+    """A client that waits long enough on a busy machine; time-outs are tested with their own."""
+    return client(server, log, **{"timeout_s": 60.0, **settings})
+
+
+def respond(handler: Handler, content: object) -> None:
+    data = json.dumps(content).encode()
+    handler.send_response(200)
+    handler.send_header("Content-Type", "application/json")
+    handler.send_header("Content-Length", str(len(data)))
+    handler.end_headers()
+    handler.wfile.write(data)

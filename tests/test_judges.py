@@ -4,11 +4,10 @@ import base64
 import json
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
-import local_llm
 import pytest
-from local_llm import Handler, Server, error, says, serving
+from local_llm import Handler, Server, error, respond, says, serving
+from local_llm import patient_client as client
 
 from webrl_lite.evaluators import Ungradable, grade, success_rate
 from webrl_lite.judges import (
@@ -26,7 +25,7 @@ from webrl_lite.judges import (
     stored_picture,
     truth,
 )
-from webrl_lite.llm import KEY_VARIABLE, Llm, LlmConfig
+from webrl_lite.llm import KEY_VARIABLE, LlmConfig
 from webrl_lite.trajectory import Step, StopReason, Task, Trajectory, Verdict
 
 PICTURE = "data:image/png;base64,iVBORw0KGgo="
@@ -70,20 +69,6 @@ def episode(name: str = "a", grader: object = 1.0, **fields: object) -> Trajecto
 def text_of(request: dict) -> str:
     content = request["messages"][1]["content"]
     return content if isinstance(content, str) else content[0]["text"]
-
-
-def client(server: Server, log: Path | None = None, **settings: object) -> Llm:
-    """A client that waits long enough on a busy machine; time-outs are tested with their own."""
-    return local_llm.client(server, log, **{"timeout_s": 60.0, **settings})
-
-
-def respond(handler: Handler, content: object) -> None:
-    data = json.dumps(content).encode()
-    handler.send_response(200)
-    handler.send_header("Content-Type", "application/json")
-    handler.send_header("Content-Length", str(len(data)))
-    handler.end_headers()
-    handler.wfile.write(data)
 
 
 def dead_server() -> Server:

@@ -4,14 +4,13 @@ import dataclasses
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from types import SimpleNamespace
 
-import local_llm
 import pytest
 import tiny_models
 import torch
-from local_llm import Handler, Server, error, says, serving
+from local_llm import Handler, Server, error, respond, says, serving
+from local_llm import patient_client as client
 from transformers import AutoModelForCausalLM
 
 from webrl_lite.actions import ActionError, describe, parse
@@ -32,20 +31,6 @@ def task(name: str = "7") -> Task:
 
 def turn(name: str = "7", *replies: str, page: str = "@ /\nTea [3] link") -> Turn:
     return Turn(task(name), replies, page, seed=1)
-
-
-def client(server: Server, log: Path | None = None, **settings: object) -> Llm:
-    """A client that waits long enough on a busy machine; time-outs are tested with their own."""
-    return local_llm.client(server, log, **{"timeout_s": 60.0, **settings})
-
-
-def respond(handler: Handler, content: object) -> None:
-    data = json.dumps(content).encode()
-    handler.send_response(200)
-    handler.send_header("Content-Type", "application/json")
-    handler.send_header("Content-Length", str(len(data)))
-    handler.end_headers()
-    handler.wfile.write(data)
 
 
 class Sites:

@@ -46,7 +46,7 @@ from webrl_lite.curriculum_report import CurriculumReport, Rejected
 from webrl_lite.llm import LlmError
 from webrl_lite.model import SharedBase
 from webrl_lite.orm import judge
-from webrl_lite.prompts import actor_prompt, orm_prompt
+from webrl_lite.prompts import orm_prompt, state_ids
 from webrl_lite.trajectory import StopReason, Task, Trajectory
 
 TASKS_PER_REQUEST = 10
@@ -364,16 +364,7 @@ def critic_values(observe: Callable[[Task], str], shared: SharedBase, config: Co
 
     def values(tasks: Sequence[Task]) -> list[float]:
         prompts = [
-            actor_prompt(
-                shared.tokenizer,
-                config.model.template,
-                intent=task.intent,
-                replies=(),
-                page=observe(task),
-                max_length=config.model.max_length,
-                max_new_tokens=config.rollout.max_new_tokens,
-            ).ids
-            for task in tasks
+            state_ids(shared.tokenizer, config, intent=task.intent, replies=(), page=observe(task)) for task in tasks
         ]
         with shared.role("critic"):
             return shared.values(prompts).tolist()

@@ -30,7 +30,8 @@ from webrl_lite.config import Config, ConfigError
 from webrl_lite.curriculum import CurriculumError, critic_values, evolve, failure_set, first_values, orm_values
 from webrl_lite.curriculum_report import filter_errors, read_rejected, write_rejected
 from webrl_lite.model import ROLES, SharedBase
-from webrl_lite.prompts import orm_prompt
+from webrl_lite.prompts import ORM_SYSTEM
+from webrl_lite.released import orm_question
 from webrl_lite.replay import build, collect, credit, read_experience, write_experience
 from webrl_lite.rollout import ModelPolicy, rollout
 from webrl_lite.run_folder import RunFolder, write_json
@@ -351,8 +352,9 @@ def train_actor(run: Run, k: int) -> None:
 
 def evaluate(run: Run, k: int) -> None:
     """Play the test tasks with a phase's actor, graded; the ORM's opinion is kept beside the grade."""
-    if k == 0:
-        write_jsonl(run.folder.path / "tasks_test.jsonl", run.source.test)
+    tasks = run.folder.path / "tasks_test.jsonl"
+    if not tasks.exists():
+        write_jsonl(tasks, run.source.test)
     temperature = run.config.rollout.eval_temperature
     _play(
         run, f"phase_{k:02d}/evaluation", run.path(k, "evaluation.jsonl"), run.source.test,
@@ -423,13 +425,9 @@ def _grade(one: Trajectory) -> float | None:
 
 
 def _judge_prompt(run: Run, one: Trajectory) -> tuple[int, ...]:
-    return orm_prompt(
-        run.shared.tokenizer,
-        run.config.model.template,
-        intent=one.task.intent,
-        replies=[step.reply for step in one.steps],
-        page=one.steps[-1].observation,
-        max_length=run.config.model.max_length,
+    model = run.config.model
+    return orm_question(
+        run.shared.tokenizer, one, template=model.template, max_length=model.max_length, system=ORM_SYSTEM
     ).ids
 
 

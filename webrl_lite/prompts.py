@@ -49,6 +49,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webrl_lite.actions import describe
+from webrl_lite.config import Config
 from webrl_lite.prompt_tokens import BREAK, Marks, Prompt, PromptError, Tokenizer, fit
 
 TEMPLATES = ("webrl-llama3", "webrl-glm4", "chat")
@@ -164,6 +165,32 @@ def actor_prompt(
             return RELEASED_CHARACTERS - len(history(kept).replace(BREAK, ""))
 
     return fit(marks, write, replies, page, max_length - max_new_tokens, room)
+
+
+def state_ids(
+    tokenizer: Tokenizer, config: Config, *, intent: str, replies: Sequence[str], page: str
+) -> tuple[int, ...]:
+    """Return a state as a run's settings have it: what actor and critic read (``actor_prompt``).
+
+    Args:
+        tokenizer: the model's.
+        config: gives template and lengths.
+        intent: the task's instruction.
+        replies: the agent's replies so far, oldest first.
+        page: text of the page it sees now.
+
+    Raises:
+        PromptError: as for ``actor_prompt``.
+    """
+    return actor_prompt(
+        tokenizer,
+        config.model.template,
+        intent=intent,
+        replies=replies,
+        page=page,
+        max_length=config.model.max_length,
+        max_new_tokens=config.rollout.max_new_tokens,
+    ).ids
 
 
 def orm_prompt(

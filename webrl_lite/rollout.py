@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from webrl_lite.config import Config
 from webrl_lite.envs.web_env import WebEnvBatch
 from webrl_lite.model import SharedBase
-from webrl_lite.prompts import actor_prompt, prompt_hash, reply_text, stop_ids
+from webrl_lite.prompts import prompt_hash, reply_text, state_ids, stop_ids
 from webrl_lite.trajectory import Step, StopReason, Task, Trajectory
 
 
@@ -88,15 +88,7 @@ class ModelPolicy:
         """
         model, rollout, tokenizer = self.config.model, self.config.rollout, self.shared.tokenizer
         prompts = [
-            actor_prompt(
-                tokenizer,
-                model.template,
-                intent=turn.task.intent,
-                replies=turn.replies,
-                page=turn.page,
-                max_length=model.max_length,
-                max_new_tokens=rollout.max_new_tokens,
-            ).ids
+            state_ids(tokenizer, self.config, intent=turn.task.intent, replies=turn.replies, page=turn.page)
             for turn in turns
         ]
         with self.shared.role(self.role):

@@ -60,18 +60,21 @@ def _known_errors() -> tuple[type[Exception], ...]:
 def train(request: Request) -> int:
     """Go through the loop, or as far as the command says."""
     from webrl_lite import phase
+    from webrl_lite.model import ROLES
 
     parts: dict[str, Callable[[phase.Run], None]] = {
         "train": phase.learn,
         "sft": lambda run: (phase.fine_tune(run), phase.evaluate(run, 0)),
         "orm": phase.before_phases,
+        "eval": lambda run: phase.evaluate_adapter(run, request.own.adapter),
     }
+    roles = ("actor",) if request.command == "eval" else ROLES
     config = request.config
     folder = RunFolder(request.resume or config.out, tell=_tell)
     with folder.lock():
         folder.begin(config, resume=request.resume is not None)
         try:
-            with closing(phase.open_run(config, folder)) as run:
+            with closing(phase.open_run(config, folder, roles)) as run:
                 parts[request.command](run)
         except KeyboardInterrupt:
             _tell(f"stopped. Go on with: {PROGRAM} {request.command} --resume {folder.path}")
@@ -79,19 +82,6 @@ def train(request: Request) -> int:
         except Exception:
             _tell(f"what was finished is in {folder.path}. Go on with: --resume {folder.path}")
             raise
-    return _show(folder.path)
-
-
-def evaluate(request: Request) -> int:
-    """Play the test tasks with one actor, or with the base as it is."""
-    from webrl_lite import phase
-
-    config = request.config
-    folder = RunFolder(request.resume or config.out, tell=_tell)
-    with folder.lock():
-        folder.begin(config, resume=request.resume is not None)
-        with closing(phase.open_run(config, folder, roles=("actor",))) as run:
-            phase.evaluate_adapter(run, request.own.adapter)
     return _show(folder.path)
 
 
@@ -128,7 +118,7 @@ def doctor(request: Request) -> int:
 
 
 COMMANDS: dict[str, Callable[[Request], int]] = {
-    **{"train": train, "sft": train, "orm": train, "eval": evaluate, "ablate": ablate},
+    **{"train": train, "sft": train, "orm": train, "eval": train, "ablate": ablate},
     **{"report": report, "plan": plan, "doctor": doctor},
 }
 
