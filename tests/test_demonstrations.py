@@ -9,7 +9,7 @@ from webrl_lite.trajectory import StopReason
 def test_there_is_one_solved_episode_for_every_train_task(sites: EmbeddedSites):
     shown = demonstrations()
     assert [t.task for t in shown] == [task for task in sites.tasks if task.split == "train"]
-    assert len(shown) == 781
+    assert len(shown) == 517
     assert all(t.verdict is not None and t.verdict.success and t.stop is StopReason.EXIT for t in shown)
 
 

@@ -550,21 +550,23 @@ class Executor:
 
     async def _history(self, action: Action) -> str:
         page, back = self.tabs.active, action.name == "Go Back"
-        move, undo = (page.go_back, page.go_forward) if back else (page.go_forward, page.go_back)
         before = page.url
-        milliseconds = self.limits.navigation * 1000
+        cdp = await self.tabs.context.new_cdp_session(page)
+        history = await self._bounded(cdp.send("Page.getNavigationHistory"))
+        await cdp.detach()
+        there = history["currentIndex"] + (-1 if back else 1)
+        # Every tab begins with an empty page that is nobody's. It is looked for, not tried out: moving there and back
+        # changes the process that draws the tab, and the second move can fall into the gap.
+        if not 0 <= there < len(history["entries"]) or history["entries"][there]["url"] == "about:blank" != before:
+            return f"There is no {'previous' if back else 'next'} page in this tab."
         try:
-            response = await move(wait_until="commit", timeout=milliseconds)
+            move = page.go_back if back else page.go_forward
+            await move(wait_until="commit", timeout=self.limits.navigation * 1000)
         except PlaywrightTimeout:
             return ""
         except PlaywrightError as error:
             self.tabs.check(error)
-            return ""
-        if back and page.url == "about:blank" != before:
-            await undo(wait_until="commit", timeout=milliseconds)
-        elif response is not None or page.url != before:
-            return ""
-        return f"There is no {'previous' if back else 'next'} page in this tab."
+        return ""
 
     async def _wait(self, action: Action) -> str:
         await self.tabs.wait_for_change(time.time() * 1000)
