@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import math
+import statistics
+from collections import Counter
 from contextlib import contextmanager
 
 import pytest
@@ -111,6 +113,31 @@ def test_at_most_twice_the_current_steps_are_replayed():
     assert report.share == pytest.approx(20 / 30)
     some = dataclasses.replace(CONFIG, replay=ReplayConfig(max_ratio=0.27))
     assert len(chosen(many(50), config=some)[0]) == 2  # 2.7, rounded down
+
+
+def test_a_large_buffer_is_scored_only_until_the_cap_is_full():
+    """Of 500 steps every second is known; 20 are wanted, 64 is a portion, and 500 / 2 would be enough for more."""
+    scorer = Scorer()
+    report = build(NOW, [row(f"t{i:03}", logprob=0.01 if i % 2 else 0.3) for i in range(500)], scorer, CONFIG, WEBRL, 0)
+    assert scorer.passes == [("ref", 10), ("ref", 64)]
+    assert (report.report.replayed, report.report.unscored) == (20, 436)
+    assert report.report.below_band + report.report.over_cap + 20 == 64
+
+
+def test_a_buffer_of_known_steps_is_scored_to_its_end():
+    known = [*many(150, logprob=0.01), row("odd", logprob=0.3)]
+    replayed, report = chosen(known)
+    assert [r.task_id for r in replayed] == ["odd"]
+    assert (report.below_band, report.unscored) == (150, 0)
+
+
+def test_every_eligible_step_is_drawn_equally_often():
+    """300 steps, 20 drawn, 600 seeds: each about 40 times (standard deviation 6.1), known ones never."""
+    buffer = [*many(300), *[row(f"z{i:03}", logprob=0.01) for i in range(300)]]
+    drawn = Counter(r.task_id for seed in range(600) for r in chosen(buffer, seed=seed)[0])
+    assert sum(drawn.values()) == 12000 and len(drawn) == 300
+    assert 15 < min(drawn.values()) and max(drawn.values()) < 70
+    assert 4.9 < statistics.pstdev(drawn.values()) < 7.3
 
 
 def test_failed_current_steps_count_for_the_cap_too():
@@ -259,7 +286,7 @@ def test_without_current_steps_nothing_is_replayed():
     """REP-05: 0 gives 0."""
     built = build([], many(9), Scorer(), CONFIG, WEBRL, 0)
     assert built.rows == ()
-    assert (built.report.over_cap, built.report.share) == (9, 0.0)
+    assert (built.report.unscored, built.report.share) == (9, 0.0)
     assert credit(built.rows, Scorer(), CONFIG, WEBRL) == ()
 
 

@@ -21,6 +21,10 @@ The choice, in this order; what a rule drops is counted under its name in ``Repo
    ``above_band``: it would be pulled far away);
 5. at most twice as many as the current steps, drawn with a seed (``over_cap``).
 
+Steps are scored in the order of the draw, a portion at a time, and no further once rule 5 has its number
+(``unscored``). The first so many of a random order are a random choice of so many: the same distribution as scoring
+all and drawing then, without most of the passes when the buffer has grown.
+
 The perplexity of an action of probability p over n tokens is p^(-1/n): 4 tokens of log-probability -2 in sum have
 exp(2 / 4) = 1.65, in the band; -0.1 gives 1.03, below; -4 gives 2.72, above.
 
@@ -30,7 +34,8 @@ Source: WebRL (arXiv 2411.02337) Section 2.3 and ``scripts/process_data.py:324-4
 
 # differs from release: the upper end of perplexity is in the band; the end-of-turn token counts as part of the action;
 a task's trajectories are compared across all files and not within one of eight shards, and the newest stays, not the
-first; draws are seeded; log pi_ref is not computed a second time in training.
+first; draws are seeded; log pi_ref is not computed a second time in training;
+a buffer is scored only as far as it is needed.
 """
 
 from __future__ import annotations
@@ -61,6 +66,8 @@ __all__ = [
     "write_experience",
 ]
 
+PORTION = 64
+"""Fewest steps that are scored at once, so that micro-batches stay full."""
 ROUNDING = 1e-6
 """Relative tolerance at the ends of the band, so that an end is inside although log-probs are float32."""
 
@@ -83,8 +90,9 @@ class Report:
     below_band: int = 0
     above_band: int = 0
     over_cap: int = 0
+    unscored: int = 0
     replayed: int = 0
-    """Steps of the buffer that are trained on; it and the six counts before it make ``buffer``."""
+    """Steps of the buffer that are trained on; it and the seven counts before it make ``buffer``."""
     perplexities: tuple[float, ...] = ()
     """Of every step of the buffer that was scored, ascending."""
 
@@ -100,7 +108,7 @@ class Report:
             return f"{self.current} current steps, nothing to replay"
         dropped = ", ".join(
             f"{getattr(self, name)} {name.replace('_', ' ')}"
-            for name in ("failed", "same_task", "duplicate", "below_band", "above_band", "over_cap")
+            for name in ("failed", "same_task", "duplicate", "below_band", "above_band", "over_cap", "unscored")
             if getattr(self, name)
         )
         return f"{self.current} current steps, {self.replayed} of {self.buffer} replayed ({dropped or 'all'})"
@@ -154,18 +162,15 @@ def build(
     earlier = sorted(_not_own(buffer, mine), key=lambda row: row.key) if method.replay else []
     counts["buffer"] = len(earlier)
     candidates = _candidates(earlier, kept, counts)
-    scored = _score([*kept, *candidates], shared)
-    kept, candidates = scored[: len(kept)], scored[len(kept) :]
-    eligible = _in_band(candidates, config.replay, counts) if method.ppl_filter else candidates
+    kept = _score(kept, shared)
     cap = math.floor(config.replay.max_ratio * len(kept))
-    drawn = random.Random(seed).sample(eligible, min(cap, len(eligible)))
-    counts["over_cap"] = len(eligible) - len(drawn)
+    drawn, scored = _draw(candidates, cap, shared, config.replay if method.ppl_filter else None, seed, counts)
     replayed = [_as_replay(row) for row in _with_next_states(sorted(drawn, key=lambda row: row.key), earlier)]
     report = Report(
         current=len(kept),
         current_successes=sum(row.reward == 1 for row in kept),
         replayed=len(replayed),
-        perplexities=tuple(sorted(row.perplexity for row in candidates)),
+        perplexities=tuple(sorted(row.perplexity for row in scored)),
         **counts,
     )
     return Built((*kept, *replayed), report)
@@ -261,11 +266,34 @@ def _candidates(buffer: list[Experience], current: list[Experience], counts: dic
     return fresh
 
 
+def _draw(
+    candidates: list[Experience],
+    cap: int,
+    shared: SharedBase,
+    band: ReplayConfig | None,
+    seed: int,
+    counts: dict[str, int],
+) -> tuple[list[Experience], list[Experience]]:
+    """Return the rows that rules 4 and 5 leave, and all that were scored for it."""
+    order = random.Random(seed).sample(candidates, len(candidates))
+    scored: list[Experience] = []
+    eligible: list[Experience] = []
+    counts["below_band"] = counts["above_band"] = 0
+    while len(eligible) < cap and len(scored) < len(order):
+        portion = max(PORTION, cap - len(eligible))
+        rows = _score(order[len(scored) : len(scored) + portion], shared)
+        scored += rows
+        eligible += rows if band is None else _in_band(rows, band, counts)
+    counts["over_cap"] = max(0, len(eligible) - cap)
+    counts["unscored"] = len(order) - len(scored)
+    return eligible[:cap], scored
+
+
 def _in_band(rows: list[Experience], config: ReplayConfig, counts: dict[str, int]) -> list[Experience]:
     """Return the rows that rule 4 leaves."""
     low, high = config.ppl_min * (1 - ROUNDING), config.ppl_max * (1 + ROUNDING)
-    counts["below_band"] = sum(row.perplexity < low for row in rows)
-    counts["above_band"] = sum(row.perplexity > high for row in rows)
+    counts["below_band"] += sum(row.perplexity < low for row in rows)
+    counts["above_band"] += sum(row.perplexity > high for row in rows)
     return [row for row in rows if low <= row.perplexity <= high]
 
 

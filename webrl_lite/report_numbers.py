@@ -28,7 +28,7 @@ BINS = 10
 LOW_MASS = 0.5
 """Below this probability of YES and NO together a judgement is not to be trusted (``orm.LOW_MASS``)."""
 STAGES = ("rollouts", "evaluation")
-DROPPED = ("failed", "same_task", "duplicate", "below_band", "above_band", "over_cap")
+DROPPED = ("failed", "same_task", "duplicate", "below_band", "above_band", "over_cap", "unscored")
 """Rules of ``replay`` in their order; with ``replayed`` they make ``buffer``."""
 
 Stage = Literal["rollouts", "evaluation"]
