@@ -23,6 +23,7 @@ from webrl_lite.config import (
     SftConfig,
 )
 from webrl_lite.model import SharedBase
+from webrl_lite.processes import be_a_helper, helpers, rank
 from webrl_lite.run_folder import RunFolder
 from webrl_lite.trajectory import Step, StopReason, Task, Trajectory, Verdict
 
@@ -148,16 +149,19 @@ def open_paper(settings: Config, folder: RunFolder) -> phase.Run:
     return phase.Run(settings, folder, shared, PaperSource(settings))
 
 
-def whole_run(out: str) -> None:
+def whole_run(out: str, number: int = 1) -> None:
     """Begin a run or go on with it, to its end; for processes that a test ends."""
     settings = config(out)
     folder = RunFolder(out)
+    if rank() > 0:
+        be_a_helper()
     with folder.lock():
         folder.begin(settings, resume=(folder.path / "config.json").exists())
-        print("began", flush=True)
-        phase.learn(open_paper(settings, folder))
+        with helpers([sys.executable, *sys.argv], number):
+            print("began", flush=True)
+            phase.learn(open_paper(settings, folder))
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    whole_run(sys.argv[1])
+    whole_run(sys.argv[1], *map(int, sys.argv[2:]))

@@ -18,6 +18,7 @@ LEVELS = {
         "change_rules",
         "task_check",
         "model_shape",
+        "processes",
     },
     1: {
         "inputs",
@@ -59,7 +60,7 @@ PARTS = {
 TORCH = {
     *("policy_loss", "model", "baselines", "tiny_base"),
     *LEVELS[4],
-    *("phase", "ablation", "options", "run", "probes", "exchange_pt"),
+    *("phase", "ablation", "options", "run", "probes", "exchange_pt", "processes"),
     *(name for whole in ("model", "replay", "role_trainer") for name in PARTS[whole]),
 }
 """Modules that may import torch."""

@@ -32,7 +32,7 @@ def _require(holds: bool, name: str, rule: str, value: object, hint: str) -> Non
 
 
 def _count(name: str, value: int | None) -> None:
-    _require(value is None or value >= 1, name, "at least 1, or None", value, "None means all there are.")
+    _require(value is None or value >= 1, name, "at least 1, or None", value, "None means as many as there are.")
 
 
 def _positive(name: str, value: float, hint: str = "See webrl_lite/config.py.") -> None:
@@ -390,6 +390,8 @@ class Config:
     """Folder of the run."""
     report_to: Literal["none", "tensorboard", "trackio", "wandb"] = "none"
     """Where the trainers' numbers go beside ``metrics.jsonl``."""
+    processes: int | None = None
+    """Processes that train together on a CPU; None: one a core, at most 4. For GPUs see ``accelerate launch``."""
     model: ModelConfig = field(default_factory=ModelConfig)
     lora: LoraConfig = field(default_factory=LoraConfig)
     sft: SftConfig = field(default_factory=SftConfig)
@@ -405,6 +407,7 @@ class Config:
 
     def __post_init__(self) -> None:
         _require(self.seed >= 0, "seed", "at least 0", self.seed, "Use e.g. 0.")
+        _count("processes", self.processes)
         _require(bool(self.out), "out", "a folder", self.out, "Use e.g. runs/webrl.")
 
 

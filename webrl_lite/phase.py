@@ -5,7 +5,7 @@ next one, so each can be looked at, and a run that was killed goes on with the f
 
     sft/            the actor that the demonstrations made
     phase_00/       rollouts.jsonl (its first episodes, graded), evaluation.jsonl, experience.jsonl (demonstrations)
-    orm/            the judge, report.json
+    orm/            lessons.jsonl, the judge, report.json
     phase_01/ ...   tasks.jsonl -> rollouts.jsonl -> labelled.jsonl -> selected.jsonl -> critic/ -> experience.jsonl
                     -> actor/ -> evaluation.jsonl
 
@@ -17,11 +17,13 @@ Source: paper Section 2 and Algorithm 1; the order critic, then actor with the f
 from __future__ import annotations
 
 import dataclasses
+import json
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import torch
 from tqdm import tqdm
 
 from webrl_lite import actor, critic, orm, sft
@@ -30,13 +32,14 @@ from webrl_lite.config import Config, ConfigError
 from webrl_lite.curriculum import CurriculumError, critic_values, evolve, failure_set, first_values, orm_values
 from webrl_lite.curriculum_report import filter_errors, read_rejected, write_rejected
 from webrl_lite.model import ROLES, SharedBase
+from webrl_lite.processes import rank, world
 from webrl_lite.prompts import ORM_SYSTEM
 from webrl_lite.released import orm_question
 from webrl_lite.replay import build, collect, credit, read_experience, write_experience
 from webrl_lite.rollout import ModelPolicy, rollout
 from webrl_lite.run_folder import RunFolder, write_json
 from webrl_lite.task_source import TaskSource
-from webrl_lite.trajectory import JSON, StopReason, Task, Trajectory, Verdict, read_jsonl, write_jsonl
+from webrl_lite.trajectory import JSON, StopReason, Task, Trajectory, Verdict, read_jsonl, whole_file, write_jsonl
 
 HELD_OUT = 5
 """One in so many of the first rollouts is kept from the ORM, to measure it on."""
@@ -49,7 +52,8 @@ class Run:
     config: Config
     folder: RunFolder
     shared: SharedBase
-    source: TaskSource
+    source: TaskSource | None
+    """None in a process that only trains along (``processes``)."""
 
     @property
     def method(self) -> Method:
@@ -74,7 +78,8 @@ class Run:
 
     def close(self) -> None:
         """End browser and sites."""
-        self.source.close()
+        if self.source is not None:
+            self.source.close()
 
 
 def open_run(config: Config, folder: RunFolder, roles: Sequence[str] = ROLES) -> Run:
@@ -105,7 +110,8 @@ def open_run(config: Config, folder: RunFolder, roles: Sequence[str] = ROLES) ->
     def count(text: str) -> int:
         return len(tokenizer.encode(text, add_special_tokens=False))
 
-    return Run(config, folder, shared, TaskSource(config, count, tuple(tokenizer.get_added_vocab())))
+    source = TaskSource(config, count, tuple(tokenizer.get_added_vocab())) if rank() == 0 else None
+    return Run(config, folder, shared, source)
 
 
 def learn(run: Run) -> None:
@@ -155,7 +161,7 @@ def fine_tune(run: Run) -> None:
         return {"updates": done.steps, **_last(done.metrics, "loss")}
 
     run.folder.once("demonstrations", run.path(0, "experience.jsonl"), tokenize)
-    run.folder.once("sft", run.actor(0), train)
+    _train(run, "sft", run.actor(0), train)
 
 
 def play_first(run: Run) -> None:
@@ -166,27 +172,43 @@ def play_first(run: Run) -> None:
 
 def train_judge(run: Run) -> None:
     """Train the ORM on the first rollouts and on as many demonstrations as make successes no rarer than failures."""
-    report = run.folder.path / "orm" / "report.json"
+    folder = run.folder.path / "orm"
+    lessons_file, report = folder / "lessons.jsonl", folder / "report.json"
 
-    def work() -> dict[str, JSON]:
-        played = [one for one in _read(run.path(0, "rollouts.jsonl")) if _grade(one) is not None]
-        names = sorted({one.task.task_id for one in played})
-        unseen = set(names[::HELD_OUT])
-        lessons = [one for one in played if one.task.task_id not in unseen]
+    def played() -> tuple[list[Trajectory], set[str]]:
+        graded = [one for one in _read(run.path(0, "rollouts.jsonl")) if _grade(one) is not None]
+        return graded, set(sorted({one.task.task_id for one in graded})[::HELD_OUT])
+
+    def choose() -> dict[str, JSON]:
+        graded, unseen = played()
+        lessons = [one for one in graded if one.task.task_id not in unseen]
         missing = sum(not _grade(one) for one in lessons) - sum(map(bool, map(_grade, lessons)))
         shown = [one for one in run.source.demonstrations(run.config.seed) if one.task.task_id not in unseen]
         lessons += shown[: max(0, missing)]
-        rows = [(_judge_prompt(run, one), bool(_grade(one))) for one in lessons]
-        folder = run.folder.path / "orm"
-        if not (folder / "final").exists():
-            orm.train(run.shared, rows, run.config.orm, folder, seed=run.config.seed, report_to=run.config.report_to)
-        run.shared.load_role("orm", folder / "final")
-        held_out = [one for one in played if one.task.task_id in unseen]
-        measured = _measure(run, held_out, _judge(run, held_out))
-        write_json(report, {"trained_on": len(rows), "held_out": measured})
-        return {"episodes": len(rows), **_last(measured or {}, "accuracy")}
+        with whole_file(lessons_file) as file:
+            for one in lessons:
+                line = {"task_id": one.task.task_id, "prompt": _judge_prompt(run, one), "success": bool(_grade(one))}
+                file.write((json.dumps(line) + "\n").encode())
+        return {"episodes": len(lessons)}
 
-    run.folder.once("orm", report, work)
+    def train() -> dict[str, JSON]:
+        lessons = map(json.loads, lessons_file.read_text(encoding="utf-8").splitlines())
+        rows = [(tuple(one["prompt"]), one["success"]) for one in lessons]
+        done = orm.train(run.shared, rows, run.config.orm, folder, seed=run.config.seed, report_to=run.config.report_to)
+        return {"updates": done.steps, **_last(done.metrics, "loss")}
+
+    def measure() -> dict[str, JSON]:
+        run.shared.load_role("orm", folder / "final")
+        graded, unseen = played()
+        held_out = [one for one in graded if one.task.task_id in unseen]
+        measured = _measure(run, held_out, _judge(run, held_out))
+        trained_on = len(lessons_file.read_text(encoding="utf-8").splitlines())
+        write_json(report, {"trained_on": trained_on, "held_out": measured})
+        return _last(measured or {}, "accuracy")
+
+    run.folder.once("orm/lessons", lessons_file, choose)
+    _train(run, "orm", folder / "final", train)
+    run.folder.once("orm/report", report, measure)
 
 
 # A phase ------------------------------------------------------------------------------------------------------------
@@ -308,14 +330,13 @@ def train_critic(run: Run, k: int) -> None:
         ]
         folder = run.path(k, "critic")
         if not states:
-            run.shared.save_role("critic", folder / "final")
-            return {"updates": 0}
+            return _untrained(run, "critic", folder)
         done = critic.train(
             run.shared, states, run.config.critic, folder, seed=run.seed(k), report_to=run.config.report_to
         )
         return {"updates": done.steps, **_last(done.metrics, "loss")}
 
-    run.folder.once(f"phase_{k:02d}/critic", run.critic(k), work)
+    _train(run, f"phase_{k:02d}/critic", run.critic(k), work)
 
 
 def weigh(run: Run, k: int) -> None:
@@ -339,15 +360,14 @@ def train_actor(run: Run, k: int) -> None:
         rows = read_experience(run.path(k, "experience.jsonl"))
         folder = run.path(k, "actor")
         if not rows:
-            run.shared.save_role("actor", folder / "final")
-            return {"updates": 0}
+            return _untrained(run, "actor", folder)
         done = actor.train(
             run.shared, rows, run.config.actor, folder,
             method=run.config.method, seed=run.seed(k), report_to=run.config.report_to,
         )  # fmt: skip
         return {"updates": done.steps, **_last(done.metrics, "loss", "log_ratio", "kl")}
 
-    run.folder.once(f"phase_{k:02d}/actor", run.actor(k), work)
+    _train(run, f"phase_{k:02d}/actor", run.actor(k), work)
 
 
 def evaluate(run: Run, k: int) -> None:
@@ -372,6 +392,27 @@ def evaluate_adapter(run: Run, adapter: Path | None) -> None:
 
 
 # Parts of stages ----------------------------------------------------------------------------------------------------
+
+
+def _train(run: Run, name: str, result: Path, work: Callable[[], Mapping[str, JSON]]) -> None:
+    """Do a stage in which all processes of the run work, each with its share of the cores."""
+
+    def shared_out() -> Mapping[str, JSON]:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(max(1, threads // world()))
+        try:
+            return work()
+        finally:
+            torch.set_num_threads(threads)
+
+    run.folder.once(name, result, shared_out, together=True)
+
+
+def _untrained(run: Run, role: str, folder: Path) -> dict[str, JSON]:
+    """Leave a role as it was."""
+    if rank() == 0:
+        run.shared.save_role(role, folder / "final")
+    return {"updates": 0}
 
 
 def _play(

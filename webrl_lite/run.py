@@ -7,6 +7,9 @@
     python -m webrl_lite.run ablate --methods webrl filtered_bc --seeds 0 1 2
     python -m webrl_lite.run --help                    all settings
 
+On a CPU a run starts further processes that train along (``processes``); for several GPUs start it by
+``accelerate launch --multi_gpu --num_processes 2 -m webrl_lite.run ...``.
+
 Exit status: 0; 1 for what failed on the way, with one line that says what to do; 2 for settings that cannot be; 130
 after Ctrl-C. Everything that was finished lies in the run's folder.
 """
@@ -26,8 +29,8 @@ from webrl_lite.run_folder import RunError, RunFolder
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit status."""
     try:
-        request = parse(sys.argv[1:] if arguments is None else arguments)
-        return COMMANDS[request.command](request)
+        arguments = sys.argv[1:] if arguments is None else arguments
+        return COMMANDS[(request := parse(arguments)).command](request)
     except (ConfigError, RunError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -49,17 +52,30 @@ def _known_errors() -> tuple[type[Exception], ...]:
     from webrl_lite.curriculum import CurriculumError
     from webrl_lite.llm import LlmError
     from webrl_lite.model_shape import PlanError
+    from webrl_lite.processes import HelperError
     from webrl_lite.prompt_tokens import PromptError
     from webrl_lite.task_source import TaskSourceError
     from webrl_lite.trajectory import TraceError
 
-    own = (RuleError, BrowserError, CurriculumError, LlmError, PlanError, PromptError, TaskSourceError, TraceError)
+    own = (
+        RuleError,
+        BrowserError,
+        CurriculumError,
+        HelperError,
+        LlmError,
+        PlanError,
+        PromptError,
+        TaskSourceError,
+        TraceError,
+    )
     return (*own, FloatingPointError, OSError)
 
 
 def train(request: Request) -> int:
     """Go through the loop, or as far as the command says."""
-    from webrl_lite import phase
+    import torch
+
+    from webrl_lite import phase, processes
     from webrl_lite.model import ROLES
 
     parts: dict[str, Callable[[phase.Run], None]] = {
@@ -71,10 +87,14 @@ def train(request: Request) -> int:
     roles = ("actor",) if request.command == "eval" else ROLES
     config = request.config
     folder = RunFolder(request.resume or config.out, tell=_tell)
+    command = [sys.executable, "-m", "webrl_lite.run", request.command, "--resume", str(folder.path)]
+    number = 1 if torch.cuda.is_available() or request.command == "eval" else config.processes or processes.on_a_cpu()
+    if processes.rank() > 0:
+        processes.be_a_helper()
     with folder.lock():
         folder.begin(config, resume=request.resume is not None)
         try:
-            with closing(phase.open_run(config, folder, roles)) as run:
+            with processes.helpers(command, number), closing(phase.open_run(config, folder, roles)) as run:
                 parts[request.command](run)
         except KeyboardInterrupt:
             _tell(f"stopped. Go on with: {PROGRAM} {request.command} --resume {folder.path}")
@@ -82,7 +102,7 @@ def train(request: Request) -> int:
         except Exception:
             _tell(f"what was finished is in {folder.path}. Go on with: --resume {folder.path}")
             raise
-    return _show(folder.path)
+    return _show(folder.path) if processes.rank() == 0 else 0
 
 
 def ablate(request: Request) -> int:

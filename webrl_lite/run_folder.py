@@ -4,6 +4,9 @@ Written by ``phase``; read by ``report``. A stage is a piece of work with one fi
 whole or not at all; so what is there is done, and a run that was killed goes on with the first stage whose result is
 missing. Standard library only.
 
+Of several processes (``processes``) the first one works; the others join it in stages that are done together, and wait
+for the results of the rest.
+
     config.json    the settings; a run goes on only with the same ones
     stages.jsonl   one line a finished stage: name, seconds, peak memory, what it counted
     .lock          held while a process works in the folder
@@ -22,12 +25,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from webrl_lite.config import Config, ConfigError, from_dict, to_dict
+from webrl_lite.processes import rank, wait_until
 from webrl_lite.trajectory import JSON, whole_file
 
 CONFIG = "config.json"
 STAGES = "stages.jsonl"
-FREE = ("out", "report_to")
-"""Settings that may differ when a run goes on: they change no result."""
+FREE = ("out", "report_to", "processes")
+"""Settings that may differ when a run goes on: they change no result but for the rounding of sums."""
 LEAST_SPACE = 200 * 2**20
 """Bytes that must be free before a stage begins; trainers ask for what their checkpoints need besides."""
 
@@ -61,6 +65,9 @@ class RunFolder:
             RunError: it holds another run, or none to go on with, or cannot be written.
         """
         file = self.path / CONFIG
+        if rank() > 0:
+            wait_until(file.exists)
+            return
         if resume:
             self._check(config)
             return
@@ -104,9 +111,14 @@ class RunFolder:
     def lock(self) -> Iterator[None]:
         """Keep other processes out; the system lets go when this one ends, however it ends.
 
+        Of several processes of one run the first keeps it for all.
+
         Raises:
             RunError: another process works here, or the folder cannot be written.
         """
+        if rank() > 0:
+            yield
+            return
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             file = open(self.path / ".lock", "w")  # noqa: SIM115 - held until the block ends
@@ -119,19 +131,27 @@ class RunFolder:
                 raise RunError(f"another process works in {self.path}. Wait for it, or use another folder.") from None
             yield
 
-    def once(self, name: str, result: Path, work: Callable[[], Mapping[str, JSON] | None]) -> None:
+    def once(
+        self, name: str, result: Path, work: Callable[[], Mapping[str, JSON] | None], *, together: bool = False
+    ) -> None:
         """Do a stage's work unless its result is there.
 
         Args:
             name: of the stage, for example ``phase_01/rollout``.
             result: file or folder that the work writes last, whole or not at all.
             work: does it; returns numbers for ``stages.jsonl``.
+            together: whether all processes of the run work; else the first one does, and the others wait.
 
         Raises:
             RunError: the disk is full, or the work left no result.
             OSError: a file could not be written; what earlier stages wrote is untouched.
         """
         if result.exists():
+            return
+        if rank() > 0:
+            if together:
+                work()
+            wait_until(result.exists)
             return
         self.tell(f"{self._clock()} {name}")
         free = shutil.disk_usage(self.path).free
