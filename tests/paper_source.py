@@ -146,7 +146,7 @@ def config(out: str | Path, **settings: object) -> Config:
 
 def open_paper(settings: Config, folder: RunFolder) -> phase.Run:
     shared = SharedBase.load(settings.model, settings.lora, device="cpu", seed=settings.seed)
-    return phase.Run(settings, folder, shared, PaperSource(settings))
+    return phase.Run(settings, folder, shared, PaperSource(settings) if rank() == 0 else None)
 
 
 def whole_run(out: str, number: int = 1) -> None:

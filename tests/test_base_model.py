@@ -11,7 +11,7 @@ from tiny_models import folder, gpt2, llama, load, save
 from transformers import LlamaForCausalLM
 
 import webrl_lite
-from webrl_lite.base_model import load_base, quantized_layers
+from webrl_lite.base_model import load_base, pick_device, quantized_layers
 from webrl_lite.config import LoraConfig, ModelConfig
 from webrl_lite.model import RuleError, Sample, SharedBase
 
@@ -131,3 +131,11 @@ def test_a_gguf_file_loads_and_trains() -> None:
     with shared.role("actor", train=True):
         shared.action_logprobs([Sample(prompt, reply[0].token_ids)]).sum().backward()
     assert any(parameter.grad.any() for parameter in shared.trainable_parameters("actor"))
+
+
+def test_every_process_of_a_launcher_takes_a_gpu_of_its_own(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert pick_device("auto") == torch.device("cuda", 0)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert pick_device("auto") == torch.device("cuda", 1)
+    assert pick_device("cuda:0") == torch.device("cuda", 0)

@@ -17,7 +17,8 @@ pytestmark = pytest.mark.timeout(420)  # whole runs in processes of their own
 ROOT = Path(__file__).parent.parent
 SMALL = (
     "--sft.episodes 3 --orm.rollouts 4 --orm.epochs 1 --eval.tasks 2 --curriculum.phases 1 "
-    "--curriculum.tasks_per_phase 2 --rollout.max_steps 2 --rollout.max_new_tokens 24 --rollout.environments 2"
+    "--curriculum.tasks_per_phase 2 --rollout.max_steps 2 --rollout.max_new_tokens 24 --rollout.environments 2 "
+    "--processes 2"
 ).split()
 
 

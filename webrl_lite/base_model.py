@@ -9,6 +9,7 @@ No equation of the paper; the authors train all weights.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -40,9 +41,9 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 def pick_device(device: str) -> torch.device:
-    """Return a device; ``auto`` is the GPU if there is one."""
+    """Return a device; ``auto`` is this process's GPU if there is one."""
     if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+        device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu"
     return torch.device(device)
 
 

@@ -418,8 +418,8 @@ def tiny() -> Config:
     """The package's own model of a few million parameters; a laptop without a GPU."""
     return Config(
         lora=LoraConfig(rank=32, alpha=64),
-        sft=SftConfig(learning_rate=3e-3, batch_size=16, epochs=3, tokens_per_micro_batch=4096),
-        orm=OrmConfig(learning_rate=2e-3, batch_size=8, epochs=6, rollouts=48, tokens_per_micro_batch=4096),
+        sft=SftConfig(learning_rate=3e-3, batch_size=16, epochs=3.0, tokens_per_micro_batch=4096),
+        orm=OrmConfig(learning_rate=2e-3, batch_size=8, epochs=6.0, rollouts=48, tokens_per_micro_batch=4096),
         critic=CriticConfig(learning_rate=1e-3, tokens_per_micro_batch=4096),
         actor=ActorConfig(learning_rate=5e-4, tokens_per_micro_batch=4096),
         curriculum=CurriculumConfig(phases=2, tasks_per_phase=32),

@@ -166,8 +166,10 @@ def fine_tune(run: Run) -> None:
 
 def play_first(run: Run) -> None:
     """Let the first actor play train tasks, which are graded: failures to start from, and lessons for the judge."""
-    tasks = run.source.first_tasks(run.config.seed)
-    _play(run, "phase_00/rollout", run.path(0, "rollouts.jsonl"), tasks, actor_of=0, seed=run.seed(0))
+    _play(
+        run, "phase_00/rollout", run.path(0, "rollouts.jsonl"), lambda: run.source.first_tasks(run.config.seed),
+        actor_of=0, seed=run.seed(0),
+    )  # fmt: skip
 
 
 def train_judge(run: Run) -> None:
@@ -266,7 +268,10 @@ def play(run: Run, k: int) -> None:
     if not run.method.online and k > 1:
         run.folder.once(f"phase_{k:02d}/rollout", result, lambda: _copy(run.path(1, "rollouts.jsonl"), result))
         return
-    tasks = run.source.graded(tuple(read_jsonl(run.path(k, "tasks.jsonl"), Task)))
+
+    def tasks() -> Sequence[Task]:
+        return run.source.graded(tuple(read_jsonl(run.path(k, "tasks.jsonl"), Task)))
+
     _play(run, f"phase_{k:02d}/rollout", result, tasks, actor_of=k - 1, seed=run.seed(k))
 
 
@@ -372,22 +377,30 @@ def train_actor(run: Run, k: int) -> None:
 
 def evaluate(run: Run, k: int) -> None:
     """Play the test tasks with a phase's actor, graded; the ORM's opinion is kept beside the grade."""
-    tasks = run.folder.path / "tasks_test.jsonl"
-    if not tasks.exists():
-        write_jsonl(tasks, run.source.test)
+    file = run.folder.path / "tasks_test.jsonl"
+
+    def tasks() -> Sequence[Task]:
+        if not file.exists():
+            write_jsonl(file, run.source.test)
+        return run.source.test
+
     temperature = run.config.rollout.eval_temperature
     _play(
-        run, f"phase_{k:02d}/evaluation", run.path(k, "evaluation.jsonl"), run.source.test,
+        run, f"phase_{k:02d}/evaluation", run.path(k, "evaluation.jsonl"), tasks,
         actor_of=k, seed=run.config.eval.seed, temperature=temperature,
     )  # fmt: skip
 
 
 def evaluate_adapter(run: Run, adapter: Path | None) -> None:
     """Play the test tasks with the actor of a folder, or with the base as it is, as phase 0."""
-    if not run.actor(0).exists():
+
+    def take() -> dict[str, JSON]:
         if adapter is not None:
             run.shared.load_role("actor", adapter)
         run.shared.save_role("actor", run.actor(0))
+        return {}
+
+    run.folder.once("actor", run.actor(0), take)
     evaluate(run, 0)
 
 
@@ -419,13 +432,14 @@ def _play(
     run: Run,
     name: str,
     result: Path,
-    tasks: Sequence[Task],
+    choose: Callable[[], Sequence[Task]],
     *,
     actor_of: int,
     seed: int,
     temperature: float | None = None,
 ) -> None:
     def work() -> dict[str, JSON]:
+        tasks = choose()
         run.shared.load_role("actor", run.actor(actor_of))
         policy = ModelPolicy(run.shared, run.config, temperature=temperature)
         version = f"actor@phase_{actor_of:02d}:{run.shared.role_version('actor')}"

@@ -163,7 +163,7 @@ class RoleTrainer(Trainer, Generic[Row]):
         chosen = {name: getattr(args, name) for name in (*DECISIVE, *own)}
         base = self.shared.model.get_base_model()
         held = [p for name, p in base.named_parameters() if "lora_" not in name and p.is_floating_point()]
-        return {name: str(value) for name, value in chosen.items()} | {
+        return {name: str(value).removesuffix(".0") for name, value in chosen.items()} | {  # 3 and 3.0 are one
             "trainer": self.name,
             "schedule": args.lr_scheduler_type.value,
             "optimizer": args.optim.value,
