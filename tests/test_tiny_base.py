@@ -100,7 +100,7 @@ def test_pre_training_reads_the_tokens_that_the_judge_reads(tokenizer):
     for seed in range(20):
         case = judgement(random.Random(seed))
         prompt = orm_prompt(tokenizer, "chat", intent=case.task, replies=case.replies, page=case.page, max_length=4096)
-        row = encode_judgement(tokenizer, judgement(random.Random(seed)), 8.0)
+        row = encode_judgement(tokenizer, judgement(random.Random(seed)))
         assert row.ids[: len(prompt.ids)] == prompt.ids and len(row.ids) == len(prompt.ids) + 2
 
 

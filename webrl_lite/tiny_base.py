@@ -109,8 +109,6 @@ class Recipe:
     """Share of the draws that are steps of recorded episodes."""
     instruction_weight: float = 0.2
     """Weight of an instruction's token in the loss; a reply's has 1, a page's 0."""
-    judgement_weight: float = 8.0
-    """Weight of a judgement's answer, which is one token where a page's replies are a hundred."""
     seed: int = 2411
 
 
@@ -201,11 +199,11 @@ def encode(tokenizer: PreTrainedTokenizerFast, document: Document, weight: float
     return _row(tokenizer, parts)
 
 
-def encode_judgement(tokenizer: PreTrainedTokenizerFast, case: Judgement, weight: float) -> Row:
+def encode_judgement(tokenizer: PreTrainedTokenizerFast, case: Judgement) -> Row:
     """Return a judgement as one chat."""
     prompt = f"{case.page}{chat_task(case.task, case.replies)}\n{ORM_QUESTION}"
     answer = "YES" if case.right else "NO"
-    return _row(tokenizer, [("", BEGIN + USER + prompt + ASSISTANT, 0.0), ("judge", answer + END, weight)])
+    return _row(tokenizer, [("", BEGIN + USER + prompt + ASSISTANT, 0.0), ("judge", answer + END, 1.0)])
 
 
 def _row(tokenizer: PreTrainedTokenizerFast, parts: Sequence[tuple[str, str, float]]) -> Row:
@@ -237,8 +235,7 @@ def rows(
     recorded = episodes is not None and rng.random() < recipe.episode_share
     kind = rng.random()
     if kind < 0.1:
-        case = episode_judgement(rng, episodes) if recorded else judgement(rng)
-        return [encode_judgement(tokenizer, case, recipe.judgement_weight)]
+        return [encode_judgement(tokenizer, episode_judgement(rng, episodes) if recorded else judgement(rng))]
     if recorded:
         documents = episode_documents(rng, episodes)
     else:
