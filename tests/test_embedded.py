@@ -14,12 +14,15 @@ from importlib import import_module
 import psutil
 import pytest
 import tokenizers
+from flask import Flask
+from flask.sessions import SecureCookieSessionInterface
 
 from webrl_lite.envs.embedded import site, world
 from webrl_lite.envs.embedded.backend import EmbeddedSites
 from webrl_lite.envs.embedded.families import PRETRAINING, all_families, entity_split
 from webrl_lite.envs.embedded.play import play_all, play_oracle
 from webrl_lite.envs.embedded.server import SiteServer
+from webrl_lite.envs.embedded.site import mint_cookie
 from webrl_lite.envs.web_env import WebEnv
 
 SMALL = "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, n INTEGER); CREATE TABLE u (id INTEGER PRIMARY KEY);"
@@ -347,3 +350,12 @@ def test_a_seeded_tenth_of_the_tasks_is_solved_by_its_oracles_and_by_nobody_else
 @pytest.mark.timeout(7200)
 def test_every_task_is_solved_by_its_oracle_and_by_nobody_else(sites):
     prove(sites, list(sites.tasks))
+
+
+def test_a_log_in_is_signed_as_flask_does_and_without_making_an_application(monkeypatch):
+    """Episodes start in threads, and CPython 3.11 compiles no two applications' routes at once: SystemError."""
+    app = Flask("reader")
+    app.secret_key = "key"
+    monkeypatch.setattr(site, "Flask", lambda name: pytest.fail("an application was made"))
+    cookie = mint_cookie("key", 7)
+    assert SecureCookieSessionInterface().get_signing_serializer(app).loads(cookie)["user"] == 7

@@ -22,6 +22,7 @@ from urllib.parse import urlencode, urlsplit
 import jinja2
 from flask import Flask, Response, flash, g, redirect, render_template, request, session, url_for
 from flask.sessions import SecureCookieSessionInterface
+from itsdangerous import URLSafeTimedSerializer
 from markupsafe import Markup, escape
 
 HERE = Path(__file__).parent
@@ -220,13 +221,15 @@ def mint_cookie(secret: str, account_id: int | None, *, expired: bool = False) -
     Returns:
         The cookie's value for the name ``COOKIE``.
     """
-    signer = Flask("mint")
-    signer.secret_key = secret
     content: dict[str, object] = {"form_key": secrets.token_hex(8)}
     if account_id is not None:
         content.update(user=account_id, at=0.0 if expired else time.time())
-    serializer = SecureCookieSessionInterface().get_signing_serializer(signer)
-    return serializer.dumps(content)
+    # As Flask signs its own. An application made for it would compile its routes, which CPython 3.11 does not bear in
+    # several threads at once (SystemError: AST constructor recursion depth mismatch), and episodes start in threads.
+    flask = SecureCookieSessionInterface
+    how = {"key_derivation": flask.key_derivation, "digest_method": flask.digest_method}
+    signer = URLSafeTimedSerializer(secret, salt=flask.salt, serializer=flask.serializer, signer_kwargs=how)
+    return signer.dumps(content)
 
 
 def local_path(target: str) -> str:
