@@ -64,6 +64,9 @@ class PlainSites:
         self.starts += 1
         return Start((f"{self.origin}/",), {"site": self.origin}, [], {"__SHOPPING__": self.origin})
 
+    def ended(self, worker):
+        return None
+
     def before(self, url):
         return None
 

@@ -47,6 +47,8 @@ class StopReason(StrEnum):
     """Five replies in a row held no action that can be read."""
     REPEATED_REPLY = "repeated_reply"
     """The same reply came five times in a row."""
+    TASK_ENDED = "task_ended"
+    """The task ended the episode by itself, as a page of MiniWoB++ does at the first attempt, right or wrong."""
     ENV_ERROR = "env_error"
     """The environment failed (crash, time-out, site gone). Neither a success nor a failure; never trained on."""
 

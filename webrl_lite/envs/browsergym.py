@@ -170,6 +170,9 @@ class _Tasks:
     def start(self, task: Task, worker: int) -> Start:
         return Start(urls=(), allowed=self._sites, cookies=[], addresses={})
 
+    def ended(self, worker: int) -> None:
+        return None
+
     def before(self, url: str) -> None:
         return None
 
