@@ -305,6 +305,11 @@ class _Handler(SimpleHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def guess_type(self, path: str) -> str:
+        """Return a file's type; the pages are UTF-8 and do not all say so."""
+        kind = super().guess_type(path)
+        return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
+
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
         """Say nothing: requests are no news."""
 

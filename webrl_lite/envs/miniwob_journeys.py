@@ -1,0 +1,340 @@
+"""Scripted solutions of the pages of MiniWoB++ that have several screens, or more on one than is seen at once.
+
+Continues ``miniwob_oracles``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from webrl_lite.envs.embedded.oracle import Moves, OracleLost, Page, Seen, reply
+from webrl_lite.envs.miniwob_oracles import below_goal, exactly, of_role, quoted, submit
+
+MONTHS = "January February March April May June July August September October November December".split()
+SCREENS = 40
+"""Screens looked through before an oracle gives up."""
+
+
+def scroll(page: Page, way: str = "Down") -> Moves[tuple[Page, bool]]:
+    """Scroll; return the page and whether it moved."""
+    before = page.text
+    after = yield reply(f"Scroll {way}")
+    return after, after.text != before and "Nothing moved" not in after.text
+
+
+def seen_below(page: Page, name: str, *roles: str, part: bool = False) -> Moves[tuple[Page, Seen]]:
+    """Scroll down inside the page until an element shows.
+
+    Args:
+        page: as it stands.
+        name: of the element, or with ``part`` how its name begins.
+        roles: any of these; none for all.
+        part: see ``name``.
+
+    Raises:
+        OracleLost: it does not show.
+    """
+    for _ in range(SCREENS):
+        for element in page.elements:
+            fits = element.name.startswith(name) if part else element.name.strip() == name
+            if fits and (not roles or element.role in roles):
+                return page, element
+        page, moved = yield from scroll(page)
+        if not moved:
+            break
+    raise OracleLost(f"no element {name!r} down to:\n{page.text}")
+
+
+# Dates and flights --------------------------------------------------------------------------------------------------
+
+
+def pick_date(page: Page, field: Seen, date: str) -> Moves[Page]:
+    """Choose a day, ``MM/DD/YYYY``, in the calendar that opens behind a field."""
+    month, day, year = map(int, date.split("/"))
+    page = yield reply("Click", field)
+    for turn in range(24):
+        shown = re.search(rf"^({'|'.join(MONTHS)}) (\d{{4}})$", page.text, re.MULTILINE)
+        if shown is None:
+            raise OracleLost(f"no calendar on:\n{page.text}")
+        away = 12 * (int(shown[2]) - year) + MONTHS.index(shown[1]) + 1 - month
+        if away == 0:
+            return (yield reply("Click", exactly(page, str(day), "link")))
+        if turn % 4 == 3:
+            page = yield reply("Wait")  # five equal replies in a row would end the episode
+        page = yield reply("Click", exactly(page, "Prev" if away > 0 else "Next"))
+    raise OracleLost(f"the calendar does not come to {date} on:\n{page.text}")
+
+
+def choose_date(page: Page, goal: str) -> Moves[None]:
+    """Choose a date."""
+    page = yield from pick_date(page, of_role(page, "input")[0], re.search(r"\d\d/\d\d/\d{4}", goal)[0])
+    yield from submit(page)
+
+
+def book_flight(page: Page, goal: str) -> Moves[None]:
+    """Search for a day's flights and book the cheapest or the shortest."""
+    *places, date = re.search(r"from: (.+) to: (.+) on (\S+)\.$", goal).groups()
+    for number, place in enumerate(places):
+        page = yield reply("Type", of_role(page, "input")[number], place)
+        page = yield reply("Click", next(e for e in page.elements if e.role == "clickable" and place in e.name))
+    page = yield from pick_date(page, of_role(page, "input")[2], date)
+    page = yield reply("Click", exactly(page, "Search", "button"))
+    flights: dict[str, tuple[int, int]] = {}  # by the button's name: minutes, dollars
+    moved = True
+    while moved:
+        for hours, minutes, price in re.findall(r"Duration:\n(?:(\d+)h )?(\d+)m\nBook flight for \$(\d+) \[", page.text):
+            flights[f"Book flight for ${price}"] = (60 * int(hours or 0) + int(minutes), int(price))
+        page, moved = yield from scroll(page)
+    best = min(flights, key=lambda name: flights[name][0 if "shortest" in goal else 1])
+    moved = True
+    while moved and page.find(best, "button") is None:
+        page, moved = yield from scroll(page, "Up")
+    yield reply("Click", exactly(page, best, "button"))
+
+
+# Mail ---------------------------------------------------------------------------------------------------------------
+
+PICTURES = {"delete": 0, "star": 1}
+"""Places of the two pictures behind a mail's words; they have no words themselves."""
+
+
+def mail(page: Page, goal: str) -> Moves[None]:
+    """Delete, star, forward or answer one mail. People's wordings differ; the sender is who has written."""
+    names = _names(goal)
+    page, letter = yield from _letter(page, names)
+    sender = next(name for name in names if letter.name.startswith(f"{name} "))
+    text = re.search(r'"(.*)"', goal)
+    if text is None and re.search("delet|trash|remov|rid of|eras|discard|junk", goal, re.IGNORECASE):
+        yield from _touch(page, letter, PICTURES["delete"])
+    elif text is None and re.search("important|star|mark|flag|favorite", goal, re.IGNORECASE):
+        yield from _touch(page, letter, PICTURES["star"])
+    else:
+        page = yield reply("Click", letter)
+        page, button = yield from seen_below(page, "Reply" if text else "Forward", "clickable")
+        page = yield reply("Click", button)
+        receiver = next((name for name in names if name != sender), sender)
+        field = of_role(page, "textarea" if text else "input")[0]
+        page = yield reply("Type", field, text[1] if text else receiver)
+        yield reply("Click", of_role(page, "clickable")[1])  # the picture that sends
+
+
+def _names(goal: str) -> list[str]:
+    """Return what can be names in an instruction: capital letters inside a sentence, then those that begin one."""
+    spoken = re.sub(r'"[^"]*"', "", goal)
+    words = [(match.start(), match[0]) for match in re.finditer(r"(?<![\w-])[A-Z][a-z]+(?:-[A-Z][a-z]+)?(?!\w)", spoken)]
+    begins = [at == 0 or spoken[:at].rstrip()[-1:] in (".", ",", "!", "?") for at, _ in words]
+    inner = [word for (_, word), first in zip(words, begins, strict=True) if not first and word != "Email"]
+    return [*inner, *(word for (_, word), first in zip(words, begins, strict=True) if first)]
+
+
+def _letter(page: Page, names: list[str]) -> Moves[tuple[Page, Seen]]:
+    """Scroll until a mail of one of these names shows."""
+    for _ in range(SCREENS):
+        for element in of_role(page, "clickable"):
+            if any(element.name.startswith(f"{name} ") for name in names):
+                return page, element
+        page, moved = yield from scroll(page)
+        if not moved:
+            break
+    raise OracleLost(f"no mail from {names} down to:\n{page.text}")
+
+
+def _touch(page: Page, letter: Seen, place: int) -> Moves[None]:
+    """Click a picture of a mail; one at the edge of the screen shows none until it is scrolled to."""
+    for way in ("Scroll Down", "Scroll Up", "Scroll Up"):
+        pictures = [e for e in page.elements if e.line == letter.line and not e.name]
+        if len(pictures) == len(PICTURES):
+            yield reply("Click", pictures[place])
+            return
+        page = yield reply(way)
+        letter = next((e for e in page.elements if e.name == letter.name), letter)
+    raise OracleLost(f"no pictures behind {letter.name!r} on:\n{page.text}")
+
+
+# Lists of people and results ----------------------------------------------------------------------------------------
+
+
+def open_result(page: Page, goal: str) -> Moves[None]:
+    """Search, and open a result by its place; a screen has three."""
+    place = int(re.search(r"the (\d+)(?:st|nd|rd|th) search result", goal)[1]) - 1
+    page = yield reply("Type", of_role(page, "input")[0], quoted(goal)[0])
+    page = yield reply("Click", exactly(page, "Search", "button"))
+    for _ in range(place // 3):
+        page = yield reply("Click", exactly(page, ">", "link"))
+    results = [link for link in of_role(page, "link") if " | " not in link.line]
+    yield reply("Click", results[place % 3])
+
+
+def look_up_person(page: Page, goal: str) -> Moves[None]:
+    """Leaf through a book of contacts to a person and click one of the lines."""
+    name, what = re.search(r"Find (.+) in the contact book and click on their (.+)\.", goal).groups()
+    for turn in range(SCREENS):
+        if f"= {name}" in page.lines:
+            break
+        if turn % 4 == 3:
+            page = yield reply("Wait")  # as above
+        page = yield reply("Click", exactly(page, ">", "link"))
+    kind = what.split(" ")[0].capitalize()
+    yield reply("Click", next(e for e in page.elements if e.line.startswith(f"{kind}: | ")))
+
+
+# Posts and dishes ---------------------------------------------------------------------------------------------------
+
+SOCIAL = {"Reply": 0, "Retweet": 1, "Like": 2, "Share": 3}
+"""Places of the pictures below a post; they have no words."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a long list, as far as the screen shows it whole."""
+
+    words: tuple[str, ...]
+    """Its lines above the controls."""
+    controls: tuple[Seen, ...]
+
+    @property
+    def key(self) -> str:
+        """What tells it from the others."""
+        return "\n".join(self.words)
+
+
+def entries(page: Page) -> Iterator[Entry]:
+    """Yield the entries that end with a line of controls; the first one's beginning may be above the screen."""
+    words: list[str] = []
+    for line in below_goal(page):
+        controls = tuple(element for element in page.elements if element.line == line)
+        if len(controls) >= 2:
+            yield Entry(tuple(words), controls)
+            words = []
+        elif not controls:
+            words.append(line)
+
+
+def press_on_posts(page: Page, goal: str) -> Moves[None]:
+    """Press a picture below one, some or all posts of a user."""
+    user = re.search(r"(@[\w-]+)", goal)[1]
+    place = SOCIAL[quoted(goal)[0]]
+    some = re.search(r"on (\d+) posts?", goal)
+    left = int(some[1]) if some else 10_000 if "all posts" in goal else 1
+    pressed: set[str] = set()
+    while left:
+        post = next((p for p in entries(page) if user in p.key.split() and p.key not in pressed), None)
+        if post is not None:
+            pressed.add(post.key)
+            left -= 1
+            page = yield reply("Click", post.controls[place])
+        else:
+            page, moved = yield from scroll(page)
+            if not moved:
+                break
+    if "Submit" in goal:
+        page, button = yield from seen_below(page, "Submit", "button")
+        yield reply("Click", button)
+
+
+def order_food(page: Page, goal: str) -> Moves[None]:
+    """Order dishes by their names, or so many of a kind."""
+    named = goal.partition("one of each item: ")[2].split(", ")
+    kind = re.search(r"Order (\d+) items that are (.+)$", goal)
+    left = int(kind[1]) if kind else len(named)
+    ordered: set[str] = set()
+    while left:
+        for dish in entries(page):
+            name, tags = _dish(dish)
+            if name and name not in ordered and (kind[2] in tags if kind else name in named):
+                break
+        else:
+            page, moved = yield from scroll(page)
+            if not moved:
+                raise OracleLost(f"no dish for {goal!r} down to:\n{page.text}")
+            continue
+        ordered.add(name)
+        left -= 1
+        page = yield reply("Click", dish.controls[1])
+    page, button = yield from seen_below(page, "Order", part=True)
+    yield reply("Click", button)
+
+
+def _dish(entry: Entry) -> tuple[str, list[str]]:
+    """Return a dish's name and tags; no name if it is above the screen."""
+    words = [line for line in entry.words if not line.startswith("= ")]
+    tags = [part.removesuffix(" (image)") for line in words if "(image)" in line for part in line.split(" | ")]
+    names = [line for line in words if "(image)" not in line]
+    return (names[-1] if names else ""), tags
+
+
+# Texts to the end, lists, keys --------------------------------------------------------------------------------------
+
+
+def scroll_text(page: Page) -> Moves[Page]:
+    """Scroll a text area to its end."""
+    for turn in range(SCREENS):
+        area = of_role(page, "textarea")[0]
+        page = yield reply("Scroll Down", area if turn % 2 else None)  # equal replies would end the episode
+        if "Nothing moved" in page.text:
+            return page
+    raise OracleLost(f"no end of the text on:\n{page.text}")
+
+
+def read_to_end(page: Page, goal: str) -> Moves[None]:
+    """Scroll a text to its end and send the form."""
+    yield from submit((yield from scroll_text(page)))
+
+
+def sign(page: Page, goal: str) -> Moves[None]:
+    """Read an agreement to its end, sign it and agree or not, or just cancel."""
+    if not quoted(goal):
+        yield reply("Click", exactly(page, "Cancel", "button"))
+        return
+    name, button = quoted(goal)
+    page = yield from scroll_text(page)
+    page = yield reply("Type", of_role(page, "input")[0], name)
+    yield reply("Click", exactly(page, button, "button"))
+
+
+def choose_in_box(page: Page, goal: str) -> Moves[None]:
+    """Choose an entry of a list that opens and scrolls, then click a button."""
+    wanted = re.search("Choose (.+) from the dropdown", goal)[1]
+    page = yield reply("Click", exactly(page, "▾"))
+    for turn in range(SCREENS):
+        entry = next((e for e in of_role(page, "clickable") if e.name.strip() == wanted), None)
+        if entry is not None:
+            page = yield reply("Click", entry)
+            yield reply("Click", exactly(page, quoted(goal)[0], "button"))
+            return
+        inside = [e for e in of_role(page, "clickable") if re.fullmatch(r"\d ?ft( \d+in)?", e.name.strip())]
+        page = yield reply("Scroll Down", inside[-1 - turn % 2])
+    raise OracleLost(f"no entry {wanted!r} on:\n{page.text}")
+
+
+def delete_file(page: Page, goal: str) -> Moves[None]:
+    """List the files of a terminal and delete one of a kind, key by key."""
+    page = yield from _keys(page, "ls")
+    files = page.text.rpartition("user$ ls ")[2].partition(" user$")[0].split()
+    ending = re.search(r"extension (\.\w+)", goal)
+    wanted = next(f for f in files if (f.endswith(ending[1]) if ending else "." not in f))
+    yield from _keys(page, f"rm {wanted}")
+
+
+def _keys(page: Page, text: str) -> Moves[Page]:
+    for sign_ in text:
+        page = yield reply("Press", argument="Space" if sign_ == " " else sign_)
+    return (yield reply("Press", argument="Enter"))
+
+
+COLOURS = {
+    "red": "FF0000", "lime": "00FF00", "blue": "0000FF", "yellow": "FFFF00", "aqua": "00FFFF", "cyan": "00FFFF",
+    "magenta": "FF00FF", "fuchsia": "FF00FF", "black": "000000", "white": "FFFFFF", "gray": "808080", "grey": "808080",
+    "silver": "C0C0C0", "maroon": "800000", "olive": "808000", "green": "008000", "teal": "008080", "navy": "000080",
+    "purple": "800080", "orange": "FFA500", "gold": "FFD700", "pink": "FFC0CB", "brown": "A52A2A", "violet": "EE82EE",
+}  # fmt: skip
+"""Colours by their names in CSS."""
+
+
+def write_colour(page: Page, goal: str) -> Moves[None]:
+    """Write a colour as its number into the field of a colour picker."""
+    name = re.search(r"Select (\w+) with", goal)[1]
+    page = yield reply("Type", of_role(page, "input")[0], COLOURS[name])
+    yield from submit(page)
