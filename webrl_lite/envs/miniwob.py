@@ -67,7 +67,9 @@ def pages() -> Path:
             " nothing that it depends on is needed."
         ) from None
     if not (folder / "core" / "core.js").is_file():
-        raise MiniwobError(f"`miniwob` has no pages in {folder}. Run `pip install --force-reinstall --no-deps miniwob`.")
+        raise MiniwobError(
+            f"`miniwob` has no pages in {folder}. Run `pip install --force-reinstall --no-deps miniwob`."
+        )
     return folder
 
 

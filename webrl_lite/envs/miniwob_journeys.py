@@ -54,15 +54,13 @@ def pick_date(page: Page, field: Seen, date: str) -> Moves[Page]:
     """Choose a day, ``MM/DD/YYYY``, in the calendar that opens behind a field."""
     month, day, year = map(int, date.split("/"))
     page = yield reply("Click", field)
-    for turn in range(24):
+    for _ in range(24):
         shown = re.search(rf"^({'|'.join(MONTHS)}) (\d{{4}})$", page.text, re.MULTILINE)
         if shown is None:
             raise OracleLost(f"no calendar on:\n{page.text}")
         away = 12 * (int(shown[2]) - year) + MONTHS.index(shown[1]) + 1 - month
         if away == 0:
             return (yield reply("Click", exactly(page, str(day), "link")))
-        if turn % 4 == 3:
-            page = yield reply("Wait")  # five equal replies in a row would end the episode
         page = yield reply("Click", exactly(page, "Prev" if away > 0 else "Next"))
     raise OracleLost(f"the calendar does not come to {date} on:\n{page.text}")
 
@@ -84,7 +82,9 @@ def book_flight(page: Page, goal: str) -> Moves[None]:
     flights: dict[str, tuple[int, int]] = {}  # by the button's name: minutes, dollars
     moved = True
     while moved:
-        for hours, minutes, price in re.findall(r"Duration:\n(?:(\d+)h )?(\d+)m\nBook flight for \$(\d+) \[", page.text):
+        for hours, minutes, price in re.findall(
+            r"Duration:\n(?:(\d+)h )?(\d+)m\nBook flight for \$(\d+) \[", page.text
+        ):
             flights[f"Book flight for ${price}"] = (60 * int(hours or 0) + int(minutes), int(price))
         page, moved = yield from scroll(page)
     best = min(flights, key=lambda name: flights[name][0 if "shortest" in goal else 1])
@@ -123,7 +123,9 @@ def mail(page: Page, goal: str) -> Moves[None]:
 def _names(goal: str) -> list[str]:
     """Return what can be names in an instruction: capital letters inside a sentence, then those that begin one."""
     spoken = re.sub(r'"[^"]*"', "", goal)
-    words = [(match.start(), match[0]) for match in re.finditer(r"(?<![\w-])[A-Z][a-z]+(?:-[A-Z][a-z]+)?(?!\w)", spoken)]
+    words = [
+        (match.start(), match[0]) for match in re.finditer(r"(?<![\w-])[A-Z][a-z]+(?:-[A-Z][a-z]+)?(?!\w)", spoken)
+    ]
     begins = [at == 0 or spoken[:at].rstrip()[-1:] in (".", ",", "!", "?") for at, _ in words]
     inner = [word for (_, word), first in zip(words, begins, strict=True) if not first and word != "Email"]
     return [*inner, *(word for (_, word), first in zip(words, begins, strict=True) if first)]
@@ -170,11 +172,9 @@ def open_result(page: Page, goal: str) -> Moves[None]:
 def look_up_person(page: Page, goal: str) -> Moves[None]:
     """Leaf through a book of contacts to a person and click one of the lines."""
     name, what = re.search(r"Find (.+) in the contact book and click on their (.+)\.", goal).groups()
-    for turn in range(SCREENS):
+    for _ in range(SCREENS):
         if f"= {name}" in page.lines:
             break
-        if turn % 4 == 3:
-            page = yield reply("Wait")  # as above
         page = yield reply("Click", exactly(page, ">", "link"))
     kind = what.split(" ")[0].capitalize()
     yield reply("Click", next(e for e in page.elements if e.line.startswith(f"{kind}: | ")))
@@ -183,7 +183,9 @@ def look_up_person(page: Page, goal: str) -> Moves[None]:
 # Posts and dishes ---------------------------------------------------------------------------------------------------
 
 SOCIAL = {"Reply": 0, "Retweet": 1, "Like": 2, "Share": 3}
-"""Places of the pictures below a post; they have no words."""
+"""Places of pictures below a post, which have no words."""
+MORE = 3
+"""Place of the picture that opens a menu of further deeds, where there is no Share."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +217,6 @@ def entries(page: Page) -> Iterator[Entry]:
 def press_on_posts(page: Page, goal: str) -> Moves[None]:
     """Press a picture below one, some or all posts of a user."""
     user = re.search(r"(@[\w-]+)", goal)[1]
-    place = SOCIAL[quoted(goal)[0]]
     some = re.search(r"on (\d+) posts?", goal)
     left = int(some[1]) if some else 10_000 if "all posts" in goal else 1
     pressed: set[str] = set()
@@ -224,7 +225,7 @@ def press_on_posts(page: Page, goal: str) -> Moves[None]:
         if post is not None:
             pressed.add(post.key)
             left -= 1
-            page = yield reply("Click", post.controls[place])
+            page = yield from _press(page, post, quoted(goal)[0])
         else:
             page, moved = yield from scroll(page)
             if not moved:
@@ -232,6 +233,16 @@ def press_on_posts(page: Page, goal: str) -> Moves[None]:
     if "Submit" in goal:
         page, button = yield from seen_below(page, "Submit", "button")
         yield reply("Click", button)
+
+
+def _press(page: Page, post: Entry, deed: str) -> Moves[Page]:
+    picture = post.controls[SOCIAL.get(deed, MORE)]
+    page = yield reply("Hover", picture)  # it changes under the mouse, and has no size until the other one is there
+    page = yield reply("Click", picture)
+    if deed not in SOCIAL:
+        page, entry = yield from seen_below(page, deed, part=True)
+        page = yield reply("Click", entry)
+    return page
 
 
 def order_food(page: Page, goal: str) -> Moves[None]:
@@ -259,53 +270,38 @@ def order_food(page: Page, goal: str) -> Moves[None]:
 
 def _dish(entry: Entry) -> tuple[str, list[str]]:
     """Return a dish's name and tags; no name if it is above the screen."""
-    words = [line for line in entry.words if not line.startswith("= ")]
-    tags = [part.removesuffix(" (image)") for line in words if "(image)" in line for part in line.split(" | ")]
-    names = [line for line in words if "(image)" not in line]
-    return (names[-1] if names else ""), tags
+    at = max((i for i, line in enumerate(entry.words) if "(image)" not in line and line[:2] != "= "), default=None)
+    if at is None:
+        return "", []
+    return entry.words[at], [
+        part.removesuffix(" (image)") for line in entry.words[at + 1 :] for part in line.split(" | ")
+    ]
 
 
 # Texts to the end, lists, keys --------------------------------------------------------------------------------------
 
 
-def scroll_text(page: Page) -> Moves[Page]:
-    """Scroll a text area to its end."""
-    for turn in range(SCREENS):
-        area = of_role(page, "textarea")[0]
-        page = yield reply("Scroll Down", area if turn % 2 else None)  # equal replies would end the episode
-        if "Nothing moved" in page.text:
-            return page
-    raise OracleLost(f"no end of the text on:\n{page.text}")
-
-
 def read_to_end(page: Page, goal: str) -> Moves[None]:
     """Scroll a text to its end and send the form."""
-    yield from submit((yield from scroll_text(page)))
-
-
-def sign(page: Page, goal: str) -> Moves[None]:
-    """Read an agreement to its end, sign it and agree or not, or just cancel."""
-    if not quoted(goal):
-        yield reply("Click", exactly(page, "Cancel", "button"))
-        return
-    name, button = quoted(goal)
-    page = yield from scroll_text(page)
-    page = yield reply("Type", of_role(page, "input")[0], name)
-    yield reply("Click", exactly(page, button, "button"))
+    for _ in range(SCREENS):
+        page = yield reply("Scroll Down", of_role(page, "textarea")[0])
+        if "Nothing moved" in page.text:
+            break
+    yield from submit(page)
 
 
 def choose_in_box(page: Page, goal: str) -> Moves[None]:
     """Choose an entry of a list that opens and scrolls, then click a button."""
     wanted = re.search("Choose (.+) from the dropdown", goal)[1]
     page = yield reply("Click", exactly(page, "▾"))
-    for turn in range(SCREENS):
+    for _ in range(SCREENS):
         entry = next((e for e in of_role(page, "clickable") if e.name.strip() == wanted), None)
         if entry is not None:
             page = yield reply("Click", entry)
             yield reply("Click", exactly(page, quoted(goal)[0], "button"))
             return
         inside = [e for e in of_role(page, "clickable") if re.fullmatch(r"\d ?ft( \d+in)?", e.name.strip())]
-        page = yield reply("Scroll Down", inside[-1 - turn % 2])
+        page = yield reply("Scroll Down", inside[-1])
     raise OracleLost(f"no entry {wanted!r} on:\n{page.text}")
 
 
@@ -319,8 +315,8 @@ def delete_file(page: Page, goal: str) -> Moves[None]:
 
 
 def _keys(page: Page, text: str) -> Moves[Page]:
-    for sign_ in text:
-        page = yield reply("Press", argument="Space" if sign_ == " " else sign_)
+    for key in text:
+        yield reply("Press", argument="Space" if key == " " else key)
     return (yield reply("Press", argument="Enter"))
 
 

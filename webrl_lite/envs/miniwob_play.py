@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from webrl_lite.actions import Action, format_action
 from webrl_lite.envs.embedded.oracle import OracleLost, Page
 from webrl_lite.envs.miniwob_tasks import ORACLES
 from webrl_lite.envs.web_env import WebEnv
@@ -10,6 +11,8 @@ from webrl_lite.trajectory import Task, Trajectory
 
 def play_oracle(env: WebEnv, task: Task) -> Trajectory:
     """Play an instance by its page's oracle.
+
+    Where the oracle would say the same so often that a stop rule ended the episode, a ``Wait`` is put in between.
 
     Args:
         env: an environment on ``MiniwobPages``.
@@ -24,7 +27,11 @@ def play_oracle(env: WebEnv, task: Task) -> Trajectory:
     try:
         reply = next(solution)
         while True:
-            env.step(reply)
+            last = [step.reply for step in env.steps[1 - env.rules.equal_replies :]]
+            if last == [reply] * (env.rules.equal_replies - 1):
+                env.step(format_action(Action("Wait")))
+            if env.trajectory is None:
+                env.step(reply)
             if env.trajectory is not None:
                 return env.trajectory
             reply = solution.send(Page.of(env.observation))

@@ -88,7 +88,6 @@ ORACLES: dict[str, Callable[[Page, str], Moves[None]]] = {
     "read-table-2": oracles.read_table_twice,
     "scroll-text-2": journeys.read_to_end,
     "search-engine": journeys.open_result,
-    "sign-agreement": journeys.sign,
     "simple-algebra": oracles.solve_for_x,
     "simple-arithmetic": oracles.solve_sum,
     "social-media": journeys.press_on_posts,
@@ -153,6 +152,7 @@ UNSUPPORTED = {
     "resize-textarea": _DRAG,
     "right-angle": _POINT,
     "scroll-text": "the last word of a long field is cut from the text",
+    "sign-agreement": "the agreement takes more scrolling than the 30 steps of an episode",
     "simon-says": _TIME,
     "stock-market": _TIME,
     "text-editor": _MARK,
@@ -174,7 +174,6 @@ HELD_OUT = (
     "multi-layouts",
     "order-food",
     "read-table-2",
-    "sign-agreement",
     "social-media-some",
     "use-slider-2",
 )
