@@ -143,6 +143,7 @@ class MiniwobPages:
         if both:
             raise MiniwobError(f"`test_seeds` must share no seed with `train_seeds`, got {both[0]} in both.")
         self._server = _Server(root)
+        self._asked: dict[tuple[str, int], str] = {}
         wanted: list[tuple[str, int, str]] = []
         for name in self.names:
             if name not in held_out:
@@ -167,20 +168,20 @@ class MiniwobPages:
         Raises:
             BrowserError: the browser failed.
         """
-        if not wanted:
-            return []
         seeds: dict[str, list[int]] = {}
-        for name, seed in wanted:
-            seeds.setdefault(name, []).append(seed)
-        own = browser is None
-        browser = browser or Browser()
-        browser.start()
-        try:
-            found = browser.call(self._intents(browser, seeds))
-        finally:
-            if own:
-                browser.close()
-        return [found[one] for one in wanted]
+        for name, seed in dict.fromkeys(wanted):
+            if (name, seed) not in self._asked:
+                seeds.setdefault(name, []).append(seed)
+        if seeds:
+            own = browser is None
+            browser = browser or Browser()
+            browser.start()
+            try:
+                self._asked |= browser.call(self._intents(browser, seeds))
+            finally:
+                if own:
+                    browser.close()
+        return [self._asked[one] for one in wanted]
 
     async def _intents(self, browser: Browser, seeds: Mapping[str, Sequence[int]]) -> dict[tuple[str, int], str]:
         origin = self._server.origin(READER)

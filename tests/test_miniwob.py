@@ -1,0 +1,436 @@
+"""MiniWoB++ through our browser: what a page says is the grade, at the moment when it says it.
+
+Needs the pages (``pip install --no-deps miniwob``); without them all but the first tests are skipped.
+"""
+
+import dataclasses
+import sys
+import urllib.error
+import urllib.request
+from importlib import metadata
+
+import pytest
+from paper_source import config as quick
+
+from webrl_lite import evaluators, phase
+from webrl_lite.config import (
+    Config,
+    CurriculumConfig,
+    EnvConfig,
+    EvalConfig,
+    ModelConfig,
+    OrmConfig,
+    RolloutConfig,
+    SftConfig,
+)
+from webrl_lite.envs.embedded.oracle import OracleLost
+from webrl_lite.envs.miniwob import MiniwobError, MiniwobPages, chosen_names, instance, pages
+from webrl_lite.envs.miniwob_play import play_oracle
+from webrl_lite.envs.miniwob_tasks import HELD_OUT, SUPPORTED, UNSUPPORTED
+from webrl_lite.envs.web_env import StopRules, WebEnv
+from webrl_lite.miniwob_source import MiniwobSource
+from webrl_lite.model import SharedBase
+from webrl_lite.observation import count_tokens_default
+from webrl_lite.run_folder import RunFolder
+from webrl_lite.trajectory import StopReason, Task, read_jsonl, write_jsonl
+from webrl_lite.trajectory import Trajectory as Episode
+
+try:
+    metadata.distribution("miniwob")
+    INSTALLED = True
+except metadata.PackageNotFoundError:
+    INSTALLED = False
+needs_pages = pytest.mark.skipif(not INSTALLED, reason="the pages are not installed: pip install --no-deps miniwob")
+NAMES = ("click-test-2", "click-button", "enter-text", "use-colorwheel", "use-spinner", "choose-list")
+PLAYED = (
+    "choose-date",
+    "click-collapsible-2",
+    "click-menu",
+    "copy-paste",
+    "email-inbox-forward-nl",
+    "navigate-tree",
+    "order-food",
+    "social-media",
+    "terminal",
+    "use-autocomplete",
+    "use-slider",
+)
+
+
+@pytest.fixture(scope="module")
+def backend(shared_browser):
+    made = MiniwobPages((*NAMES, *PLAYED), train_seeds=(0,), test_seeds=(1, 2), browser=shared_browser)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def env(backend, shared_browser):
+    made = WebEnv(backend, browser=shared_browser)
+    yield made
+    made.close()
+
+
+def task(backend: MiniwobPages, name: str, seed: int = 0) -> Task:
+    return next(one for one in backend.tasks if one.task_id == f"miniwob.{name}.{seed}")
+
+
+def click(env: WebEnv, name: str):
+    found = next(e for e in env.observation.elements.values() if e.name == name)
+    return env.step(f'do(action="Click", element="{found.id}")')
+
+
+# Without the pages --------------------------------------------------------------------------------------------------
+
+
+def test_a_missing_package_is_named_with_the_command_that_gets_it(monkeypatch):
+    def missing(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "distribution", missing)
+    with pytest.raises(MiniwobError, match=r"`miniwob`.*Run `pip install --no-deps miniwob`"):
+        MiniwobPages(["click-test"])
+
+
+def test_a_page_that_cannot_be_played_is_refused_with_the_reason():
+    with pytest.raises(MiniwobError, match="'drag-box': it is played by dragging"):
+        chosen_names(["click-test", "drag-box"])
+    with pytest.raises(MiniwobError, match="'click-tset': there is no such page"):
+        chosen_names(["click-tset"])
+
+
+def test_at_least_75_pages_are_supported_and_every_other_has_its_reason():
+    assert len(SUPPORTED) >= 75
+    assert not {*SUPPORTED} & {*UNSUPPORTED} and {*HELD_OUT} < {*SUPPORTED}
+    assert all(UNSUPPORTED.values())
+
+
+# The pages ----------------------------------------------------------------------------------------------------------
+
+
+@needs_pages
+def test_the_two_tables_name_every_page_of_the_package():
+    found = {path.stem for path in (pages() / "miniwob").glob("*.html")}
+    assert found == {*SUPPORTED, *UNSUPPORTED}
+
+
+@needs_pages
+def test_the_packages_own_python_is_never_imported(backend):
+    assert "miniwob" not in sys.modules
+
+
+@needs_pages
+def test_a_task_is_a_page_and_a_seed_with_the_pages_own_instruction(backend):
+    one = task(backend, "click-button")
+    assert (one.task_id, one.sites, one.family) == ("miniwob.click-button.0", ("miniwob",), "miniwob.click-button")
+    assert one.intent == 'Click on the "No" button.'
+    assert one.start_url == "__MINIWOB__/miniwob/click-button.html?seed=0"
+    assert task(backend, "choose-list", 2).intent == "Select Nigeria from the list and click Submit."
+
+
+@needs_pages
+def test_splits_go_by_seed_and_pages_held_out_are_never_trained_on(backend):
+    splits = {one.task_id: one.split for one in backend.tasks}
+    assert [splits[f"miniwob.click-button.{seed}"] for seed in (0, 1, 2)] == ["train", "test", "test"]
+    assert "miniwob.order-food.0" not in splits and splits["miniwob.order-food.1"] == "test_families"
+
+
+@needs_pages
+def test_a_seed_cannot_be_in_both_splits():
+    with pytest.raises(MiniwobError, match="must share no seed .* got 4 in both"):
+        MiniwobPages(["click-test"], train_seeds=(3, 4), test_seeds=(4, 5))
+
+
+@needs_pages
+def test_equal_seeds_make_equal_pages_and_the_page_shows_its_instruction(backend, env):
+    texts = []
+    for seed in (0, 0, 1):
+        values, _ = env.reset(options={"task": task(backend, "click-button", seed)})
+        texts.append(values["text"].split("\n", 1)[1])
+        assert texts[-1].startswith(task(backend, "click-button", seed).intent)
+    assert texts[0] == texts[1] != texts[2]
+
+
+@needs_pages
+def test_pages_without_a_declared_charset_are_utf_8(env):
+    one = instance("unicode-test", 0, "-")
+    values, _ = env.reset(options={"task": one})
+    assert 'Click on the "确定" button.' in values["text"]
+
+
+# The end of an episode ----------------------------------------------------------------------------------------------
+
+
+@needs_pages
+def test_the_page_ends_the_episode_and_its_raw_reward_is_the_grade(backend, env):
+    env.reset(options={"task": task(backend, "click-test-2")})
+    _, reward, terminated, truncated, info = click(env, "ONE")
+    assert (reward, terminated, truncated, info["stop"]) == (1.0, True, False, "task_ended")
+    assert env.trajectory.verdict.mode == "miniwob"
+    assert env.trajectory.evidence["page"] == {"reward": 1.0, "reason": ""}
+
+
+@needs_pages
+def test_a_wrong_click_ends_the_episode_as_a_failure(backend, env):
+    env.reset(options={"task": task(backend, "click-test-2")})
+    _, reward, terminated, _, info = click(env, "TWO")
+    assert (reward, terminated, info["stop"]) == (0.0, True, "task_ended")
+    assert env.trajectory.evidence["page"]["reward"] == -1.0
+
+
+@needs_pages
+def test_a_partial_reward_is_no_success(backend, env):
+    """Yellow is FFFF00. FFFF7F is off by 127 of 255 in one of three channels: 1 - 127 / 255 / 3 = 0.834."""
+    one = next(t for t in backend.tasks if t.family == "miniwob.use-colorwheel" and "yellow" in t.intent)
+    env.reset(options={"task": one})
+    env.step('do(action="Type", argument="FFFF7F", element="1")')
+    _, reward, terminated, _, _ = click(env, "Submit")
+    assert (reward, terminated) == (0.0, True)
+    assert env.trajectory.evidence["page"]["reward"] == pytest.approx(0.834, abs=1e-3)
+
+
+@needs_pages
+def test_an_exit_before_the_page_is_done_is_a_failure(backend, env):
+    env.reset(options={"task": task(backend, "click-test-2")})
+    _, reward, terminated, _, info = env.step('exit(message="done")')
+    assert (reward, terminated, info["stop"]) == (0.0, True, "exit")
+    assert env.trajectory.verdict.reasons == ("page: the episode ended before the page ended it",)
+
+
+@needs_pages
+def test_the_step_limit_is_a_failure_and_not_ungraded(backend, shared_browser):
+    env = WebEnv(backend, browser=shared_browser, rules=StopRules(max_steps=1))
+    env.reset(options={"task": task(backend, "click-test-2")})
+    _, reward, _, truncated, info = env.step('do(action="Wait")')
+    assert (reward, truncated, info["stop"]) == (0.0, True, "max_steps")
+    env.close()
+
+
+@needs_pages
+def test_the_end_of_another_page_is_not_this_ones(backend, env):
+    """An easier page that is opened by its address is no way round the task."""
+    env.reset(options={"task": task(backend, "click-test-2")})
+    env.step('do(action="Goto", argument="/miniwob/click-test-2.html?seed=1")')
+    _, _, terminated, truncated, _ = click(env, "ONE")
+    assert not terminated and not truncated
+    assert env.step('exit(message="")')[1] == 0.0
+
+
+@needs_pages
+def test_nothing_of_the_episode_before_is_left(backend, env):
+    env.reset(options={"task": task(backend, "click-test-2")})
+    click(env, "ONE")
+    env.reset(options={"task": task(backend, "click-test-2")})
+    _, reward, terminated, _, info = env.step('exit(message="")')
+    assert (reward, terminated, info["stop"]) == (0.0, True, "exit")
+
+
+@needs_pages
+def test_the_time_limit_is_off_and_the_cover_away(backend, env, shared_browser):
+    env.reset(options={"task": task(backend, "click-test-2")})
+    read = env._session.read_here
+    assert shared_browser.call(read("core.EPISODE_MAX_TIME")) == "2147483647"
+    assert shared_browser.call(read("document.getElementById('sync-task-cover') === null")) == "True"
+    assert "START" not in env.observation.text and "Time left" not in env.observation.text
+
+
+@needs_pages
+def test_a_number_field_with_arrows_does_not_count_as_loading(backend, env):
+    values, _ = env.reset(options={"task": task(backend, "use-spinner")})
+    assert "still loading" not in values["text"]
+
+
+@needs_pages
+def test_the_server_takes_reports_at_one_address_only_and_no_long_ones(backend):
+    origin = backend._server.origin(7)
+    port = origin.rpartition(":")[2]
+    for path, body in (("/other", b"{}"), ("/ended", b"x" * 5000)):
+        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=body, headers={"Host": origin[7:]})
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(request, timeout=5)
+    assert backend.ended(7) is None
+
+
+@needs_pages
+def test_a_trace_is_read_back_and_graded_again_without_the_page(backend, env, tmp_path):
+    env.reset(options={"task": task(backend, "click-test-2")})
+    click(env, "ONE")
+    write_jsonl(tmp_path / "rollouts.jsonl", [env.trajectory])
+    (back,) = read_jsonl(tmp_path / "rollouts.jsonl", Episode)
+    assert back == env.trajectory and back.stop is StopReason.TASK_ENDED
+    again = evaluators.grade(back.task, answer="", final_url="", evidence=back.evidence, mode="strict")
+    assert again == back.verdict
+
+
+# Oracles ------------------------------------------------------------------------------------------------------------
+
+
+@needs_pages
+@pytest.mark.parametrize("name", PLAYED)
+def test_oracles_win_through_the_agents_own_replies(backend, env, name):
+    episode = play_oracle(env, task(backend, name, 1))
+    assert episode.verdict.success and episode.stop is StopReason.TASK_ENDED
+    assert all(step.action is not None for step in episode.steps)
+
+
+@needs_pages
+def test_an_oracle_that_does_not_find_its_element_says_what_it_saw(backend, env):
+    wrong = dataclasses.replace(task(backend, "click-button"), intent='Click on the "Maybe not" button.')
+    with pytest.raises(OracleLost, match="no element 'Maybe not' on:"):
+        play_oracle(env, wrong)
+
+
+@needs_pages
+def test_a_wait_keeps_an_oracle_from_the_rule_of_equal_replies(backend, shared_browser):
+    env = WebEnv(backend, browser=shared_browser, rules=StopRules(equal_replies=3))
+    far = instance("use-slider", 3, backend.intents([("use-slider", 3)], shared_browser)[0])
+    episode = play_oracle(env, far)
+    assert episode.verdict.success
+    env.close()
+
+
+@needs_pages
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_what_is_read_on_one_page_for_many_seeds_is_what_each_seed_asks_alone(shared_browser):
+    one = MiniwobPages(train_seeds=(0,), test_seeds=(1, 2), browser=shared_browser)
+    try:
+        together = [one.intents([(name, 2)])[0] for name in SUPPORTED]
+        one._asked.clear()
+        assert [one.intents([(name, 2)], shared_browser)[0] for name in SUPPORTED] == together
+    finally:
+        one.close()
+
+
+# As a source of a run -----------------------------------------------------------------------------------------------
+
+
+def settings(**groups: object) -> Config:
+    chosen = {"sft": SftConfig(episodes=3), "orm": OrmConfig(rollouts=2), "eval": EvalConfig(tasks=2)}
+    return Config(**(chosen | {"rollout": RolloutConfig(environments=1)} | groups))
+
+
+@pytest.fixture(scope="module")
+def source():
+    made = MiniwobSource(
+        settings(),
+        count_tokens_default,
+        (),
+        tasks=["click-test", "enter-text"],
+        train_seeds=range(4),
+        test_seeds=(5, 6),
+    )
+    yield made
+    made.close()
+
+
+@needs_pages
+def test_a_source_has_train_and_test_tasks_that_share_no_seed(source):
+    assert [one.task_id for one in source.train] == [
+        f"miniwob.{name}.{seed}" for name in ("click-test", "enter-text") for seed in range(4)
+    ]
+    assert len(source.test) == 2 and {one.split for one in source.test} == {"test"}
+    assert len(source.first_tasks(0)) == 2 and source.first_tasks(0) == source.first_tasks(0)
+
+
+@needs_pages
+def test_demonstrations_are_won_and_the_same_for_the_same_seed(source):
+    shown = source.demonstrations(0)
+    assert len(shown) == 3 and all(one.verdict.success and one.policy == "oracle" for one in shown)
+    assert source.demonstrations(0) is shown
+
+
+@needs_pages
+def test_new_tasks_are_new_seeds_of_the_pages_that_failed(source, tmp_path):
+    maker, feasible = source.generator(tmp_path / "llm.jsonl")
+    failed = [one for one in source.train if one.family == "miniwob.enter-text"][:2]
+    made = maker.propose(("miniwob",), failed, 3, "a")
+    assert [one.family for one in made] == ["miniwob.enter-text"] * 3
+    assert all(one.instantiation_dict["seed"] >= 10_000 and one.eval is None and not one.split for one in made)
+    assert len({one.intent for one in made}) == 3 and made == maker.propose(("miniwob",), failed, 3, "a")
+    assert made != maker.propose(("miniwob",), failed, 3, "b")
+    assert [feasible(one) for one in made] == [(True, "")] * 3
+    graded = source.graded(made)
+    assert [one.eval for one in graded] == [{"eval_types": ["page"]}] * 3
+
+
+@needs_pages
+def test_a_task_that_asks_for_something_else_than_its_page_cannot_be_done(source):
+    one = source.train[-1]
+    assert source.can_be_done(one)
+    for wrong in (
+        dataclasses.replace(one, intent="Buy a kettle."),
+        dataclasses.replace(one, family="miniwob.click-button"),
+        dataclasses.replace(one, start_url="__MINIWOB__/miniwob/click-test.html?seed=3"),
+        dataclasses.replace(one, instantiation_dict={}),
+    ):
+        assert not source.can_be_done(wrong)
+        assert source.graded([dataclasses.replace(wrong, eval=None)])[0].eval is None
+
+
+@needs_pages
+def test_the_first_page_is_what_the_agent_will_see(source):
+    assert "into the text field and press Submit.\n[1] input | Submit [2] button" in source.first_page(source.train[-1])
+
+
+@needs_pages
+def test_pages_held_out_are_evaluated_on_alone():
+    made = MiniwobSource(
+        settings(eval=EvalConfig(split="test_families")),
+        count_tokens_default,
+        (),
+        tasks=["click-test", "login-user-popup"],
+        train_seeds=(0,),
+        test_seeds=(1,),
+    )
+    assert [one.task_id for one in made.train] == ["miniwob.click-test.0"]
+    assert [one.task_id for one in made.test] == ["miniwob.login-user-popup.1"]
+    made.close()
+
+
+def test_what_cannot_be_is_refused_before_anything_starts():
+    with pytest.raises(MiniwobError, match="`curriculum.generator` must be offline or auto"):
+        MiniwobSource(settings(curriculum=CurriculumConfig(generator="llm")), count_tokens_default, ())
+    with pytest.raises(MiniwobError, match="must be below 10000, got 10001"):
+        MiniwobSource(settings(), count_tokens_default, (), train_seeds=(10_001,))
+
+
+@needs_pages
+def test_demonstrations_need_the_observation_that_oracles_read(source, monkeypatch):
+    monkeypatch.setattr(source, "_config", settings(env=EnvConfig(observation="webrl")))
+    with pytest.raises(MiniwobError, match="`env.observation` must be lite"):
+        source.demonstrations(1)
+
+
+@needs_pages
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_sft_a_judge_and_a_phase_run_on_three_pages(tmp_path):
+    chosen = quick(
+        tmp_path / "out",
+        model=ModelConfig(max_length=1024),
+        curriculum=CurriculumConfig(phases=1, tasks_per_phase=4, value_min=0.0, value_max=1.0),
+        eval=EvalConfig(tasks=3),
+        rollout=RolloutConfig(environments=2, max_steps=4, max_new_tokens=24),
+    )
+    folder = RunFolder(tmp_path / "out")
+    folder.begin(chosen, resume=False)
+    shared = SharedBase.load(chosen.model, chosen.lora, device="cpu", seed=chosen.seed)
+    played = MiniwobSource(
+        chosen,
+        lambda text: len(shared.tokenizer.encode(text, add_special_tokens=False)),
+        tuple(shared.tokenizer.get_added_vocab()),
+        tasks=["click-button", "choose-list", "enter-text"],
+        train_seeds=range(4),
+        test_seeds=(4,),
+    )
+    run = phase.Run(chosen, folder, shared, played)
+    try:
+        phase.learn(run)
+    finally:
+        run.close()
+    new = list(read_jsonl(run.path(1, "tasks.jsonl"), Task))
+    assert len(new) == 4 and all(one.instantiation_dict["seed"] >= 10_000 for one in new)
+    episodes = list(read_jsonl(run.path(1, "evaluation.jsonl"), Episode))
+    assert len(episodes) == 3 and all(one.verdict.mode == "miniwob" for one in episodes)
+    assert (run.actor(1) / "adapter_model.safetensors").is_file()
