@@ -102,9 +102,8 @@ PICTURES = {"delete": 0, "star": 1}
 
 def mail(page: Page, goal: str) -> Moves[None]:
     """Delete, star, forward or answer one mail. People's wordings differ; the sender is who has written."""
-    names = _names(goal)
-    page, letter = yield from _letter(page, names)
-    sender = next(name for name in names if letter.name.startswith(f"{name} "))
+    people = _people(goal)
+    page, letter, sender = yield from _letter(page, people)
     text = re.search(r'"(.*)"', goal)
     if text is None and re.search("delet|trash|remov|rid of|eras|discard|junk", goal, re.IGNORECASE):
         yield from _touch(page, letter, PICTURES["delete"])
@@ -114,33 +113,51 @@ def mail(page: Page, goal: str) -> Moves[None]:
         page = yield reply("Click", letter)
         page, button = yield from seen_below(page, "Reply" if text else "Forward", "clickable")
         page = yield reply("Click", button)
-        receiver = next((name for name in names if name != sender), sender)
+        receiver = _receiver(goal, [name for name in people if name != sender])
         field = of_role(page, "textarea" if text else "input")[0]
         page = yield reply("Type", field, text[1] if text else receiver)
         yield reply("Click", of_role(page, "clickable")[1])  # the picture that sends
 
 
-def _names(goal: str) -> list[str]:
-    """Return what can be names in an instruction: capital letters inside a sentence, then those that begin one."""
+def _people(goal: str) -> list[str]:
+    """Return what can be names in an instruction, the likeliest sender first.
+
+    A capital letter inside a sentence makes a name, at its beginning perhaps. Who has sent stands behind ``by`` or
+    ``from`` or before ``'s``, ``sent`` or ``wrote``; who stands behind ``to`` receives.
+    """
     spoken = re.sub(r'"[^"]*"', "", goal)
-    words = [
-        (match.start(), match[0]) for match in re.finditer(r"(?<![\w-])[A-Z][a-z]+(?:-[A-Z][a-z]+)?(?!\w)", spoken)
-    ]
-    begins = [at == 0 or spoken[:at].rstrip()[-1:] in (".", ",", "!", "?") for at, _ in words]
-    inner = [word for (_, word), first in zip(words, begins, strict=True) if not first and word != "Email"]
-    return [*inner, *(word for (_, word), first in zip(words, begins, strict=True) if first)]
+    inner, first = [], []
+    for match in re.finditer(r"(?<![\w-])[A-Z][a-z]+(?:-[A-Z][a-z]+)?(?!\w)", spoken):
+        begins = spoken[: match.start()].rstrip()[-1:] in ("", ".", ",", "!", "?")
+        if match[0] != "Email":
+            (first if begins else inner).append(match[0])
+
+    def rank(name: str) -> int:
+        if re.search(rf"\bto {name}\b", spoken):
+            return 2
+        sent = re.search(rf"\b(?:by|from) {name}\b|\b{name}(?:['’]s| sent| wrote)\b", spoken)
+        return 0 if sent else 1
+
+    return sorted(dict.fromkeys([*inner, *first]), key=rank)
 
 
-def _letter(page: Page, names: list[str]) -> Moves[tuple[Page, Seen]]:
-    """Scroll until a mail of one of these names shows."""
-    for _ in range(SCREENS):
-        for element in of_role(page, "clickable"):
-            if any(element.name.startswith(f"{name} ") for name in names):
-                return page, element
-        page, moved = yield from scroll(page)
-        if not moved:
-            break
-    raise OracleLost(f"no mail from {names} down to:\n{page.text}")
+def _receiver(goal: str, people: list[str]) -> str:
+    """Return who is to get a mail, among those who did not send it; empty if nobody can be."""
+    told = [name for name in people if re.search(rf"\bto {name}\b", goal)]
+    return next(iter([*told, *people]), "")
+
+
+def _letter(page: Page, people: list[str]) -> Moves[tuple[Page, Seen, str]]:
+    """Look for a mail of the likeliest sender, then of the next; return it and its sender."""
+    for name in people:
+        try:
+            page, letter = yield from seen_below(page, f"{name} ", "clickable", part=True)
+            return page, letter, name
+        except OracleLost:
+            moved = True
+            while moved:
+                page, moved = yield from scroll(page, "Up")
+    raise OracleLost(f"no mail from any of {people} on:\n{page.text}")
 
 
 def _touch(page: Page, letter: Seen, place: int) -> Moves[None]:

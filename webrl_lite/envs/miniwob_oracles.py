@@ -402,12 +402,13 @@ def pick_greatest(page: Page, goal: str) -> Moves[None]:
     yield from submit(page)
 
 
-def buy_cheapest(page: Page, goal: str) -> Moves[None]:
-    """Buy the ticket that costs or takes least."""
+def buy_ticket(page: Page, goal: str) -> Moves[None]:
+    """Buy the ticket that costs or takes least, or most."""
     buttons = of_role(page, "button")
     lasts = [60 * int(hours) + int(minutes) for hours, minutes in re.findall(r"(\d+)h (\d+)m", page.text)]
-    costs = [int(button.name.rpartition("$")[2]) for button in buttons]
-    yield reply("Click", buttons[_least(lasts if "duration" in goal else costs)])
+    numbers = lasts if "duration" in goal else [int(button.name.rpartition("$")[2]) for button in buttons]
+    most = "longest" in goal or "most" in goal
+    yield reply("Click", buttons[_least([-number if most else number for number in numbers])])
 
 
 def _least(numbers: Sequence[int]) -> int:

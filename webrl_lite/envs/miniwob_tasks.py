@@ -19,7 +19,7 @@ ORACLES: dict[str, Callable[[Page, str], Moves[None]]] = {
     "ascending-numbers": oracles.click_numbers,
     "book-flight": journeys.book_flight,
     "book-flight-nodelay": journeys.book_flight,
-    "buy-ticket": oracles.buy_cheapest,
+    "buy-ticket": oracles.buy_ticket,
     "choose-date": journeys.choose_date,
     "choose-date-easy": journeys.choose_date,
     "choose-date-medium": journeys.choose_date,
