@@ -298,7 +298,7 @@ class _Handler(SimpleHTTPRequestHandler):
             self.send_error(404)
             return
         said = json.loads(self.rfile.read(int(length)))
-        self._state.report(int(worker[1]), said["page"], float(said["reward"]), said["reason"])
+        self._state.report(int(worker[1]), str(said["page"]), float(said["reward"]), str(said["reason"]))
         self._send(b"", "text/plain")
 
     def _send(self, body: bytes, kind: str) -> None:
@@ -307,6 +307,10 @@ class _Handler(SimpleHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def list_directory(self, path: str) -> None:
+        """Show no folder: an agent has no business there."""
+        self.send_error(404)
 
     def guess_type(self, path: str) -> str:
         """Return a file's type; the pages are UTF-8 and do not all say so."""

@@ -86,8 +86,9 @@ class WebEnv(gymnasium.Env[Values, str]):
 
     The reward is 1.0 or 0.0 at the end of the episode and 0.0 before. Where nobody can say (no judge for the task,
     environment fault) it is NaN, so that it cannot pass for a failure. ``terminated`` means that the agent called
-    ``exit`` or that the task's page ended the episode; ``truncated`` that a stop rule or an environment fault ended the episode. ``info`` holds ``task_id``,
-    ``steps``, and at the end ``stop``, ``verdict`` (score or None), ``reasons`` and, after a fault, ``env_error``.
+    ``exit`` or that the task's page ended the episode; ``truncated`` that a stop rule or an environment fault did.
+    ``info`` holds ``task_id``, ``steps``, and at the end ``stop``, ``verdict`` (score or None), ``reasons`` and, after
+    a fault, ``env_error``.
     The whole episode is in ``trajectory``.
     """
 
