@@ -299,9 +299,10 @@ def _dish(entry: Entry) -> tuple[str, list[str]]:
 
 
 def read_to_end(page: Page, goal: str) -> Moves[None]:
-    """Scroll a text to its end and send the form."""
+    """Scroll a text to its end, or its top, and send the form."""
+    way = "Scroll Up" if "to the top" in goal else "Scroll Down"
     for _ in range(SCREENS):
-        page = yield reply("Scroll Down", of_role(page, "textarea")[0])
+        page = yield reply(way, of_role(page, "textarea")[0])
         if "Nothing moved" in page.text:
             break
     yield from submit(page)

@@ -286,20 +286,21 @@ def click_field(page: Page, goal: str) -> Moves[None]:
 def search_movies(page: Page, goal: str) -> Moves[None]:
     """Fill in a form whose fields stand in any order under several names."""
     wanted = re.search(r"Search for (\S+) movies directed by (\S+) from year (\d+)", goal)
-    for words, text in zip((("genre",), ("director",), ("year",)), wanted.groups(), strict=True):
-        page = yield reply("Type", _labelled(page, words[0]), text)
+    for label, text in zip(("genre", "director", "year|date"), wanted.groups(), strict=True):
+        page = yield reply("Type", _labelled(page, label), text)
     yield reply("Click", next(e for e in reversed(page.elements) if e.role in ("button", "clickable", "link")))
 
 
-def _labelled(page: Page, word: str) -> Seen:
-    """Return the field whose own line or the one before names it."""
-    lines = page.lines
+def _labelled(page: Page, label: str) -> Seen:
+    """Return the field that words on its line name, else those above it, or below it if the form begins with a field."""
+    lines = below_goal(page)
+    beside = 1 if lines[0].startswith("[") else -1
     for element in of_role(page, "input"):
         number = lines.index(element.line)
-        own = element.line.lower()
-        if word in own or (own.startswith("[") and word in lines[number - 1].lower()):
+        own = element.line.partition("[")[0]
+        if re.search(label, own or lines[number + beside], re.IGNORECASE):
             return element
-    raise OracleLost(f"no field for {word!r} on:\n{page.text}")
+    raise OracleLost(f"no field for {label!r} on:\n{page.text}")
 
 
 def read_table(page: Page, goal: str) -> Moves[None]:
@@ -419,14 +420,18 @@ def _least(numbers: Sequence[int]) -> int:
 
 
 def slide(page: Page, number: int, wanted: int) -> Moves[Page]:
-    """Bring a slider to a value: a click puts the keyboard on it, each key is a step."""
-    bar = [element for element in page.elements if element.role == "clickable"][number]
-    page = yield reply("Click", bar)
+    """Bring a slider to a value: a click puts the keyboard on it; a Page key is several steps, an arrow is one."""
+    page = yield reply("Click", [element for element in page.elements if element.role == "clickable"][number])
+    several = 4
     for _ in range(24):
         now = _slider_values(page)[number]
         if now == wanted:
             return page
-        page = yield reply("Press", argument="ArrowRight" if now < wanted else "ArrowLeft")
+        far = abs(wanted - now) >= several
+        up, down = ("PageUp", "PageDown") if far else ("ArrowRight", "ArrowLeft")
+        page = yield reply("Press", argument=up if now < wanted else down)
+        if far:
+            several = max(2, abs(_slider_values(page)[number] - now))
     raise OracleLost(f"the slider does not come to {wanted} on:\n{page.text}")
 
 
