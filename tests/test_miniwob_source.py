@@ -74,7 +74,7 @@ def test_new_tasks_are_new_seeds_of_the_pages_that_failed(source, tmp_path):
     made = maker.propose(("miniwob",), failed, 3, "a")
     assert [one.family for one in made] == ["miniwob.enter-text"] * 3
     assert all(one.instantiation_dict["seed"] >= 10_000 and one.eval is None and not one.split for one in made)
-    assert len({one.intent for one in made}) == 3 and made == maker.propose(("miniwob",), failed, 3, "a")
+    assert len({one.start_url for one in made}) == 3 and made == maker.propose(("miniwob",), failed, 3, "a")
     assert made != maker.propose(("miniwob",), failed, 3, "b")
     assert [feasible(one) for one in made] == [(True, "")] * 3
     graded = source.graded(made)

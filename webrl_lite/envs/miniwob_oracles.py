@@ -292,7 +292,7 @@ def search_movies(page: Page, goal: str) -> Moves[None]:
 
 
 def _labelled(page: Page, label: str) -> Seen:
-    """Return the field that words on its line name, else those above it, or below it if the form begins with a field."""
+    """Return the field named by words on its line, else above it, or below it if the form begins with a field."""
     lines = below_goal(page)
     beside = 1 if lines[0].startswith("[") else -1
     for element in of_role(page, "input"):
