@@ -279,6 +279,16 @@ def test_a_wait_keeps_an_oracle_from_the_rule_of_equal_replies(monkeypatch):
     assert [step.reply for step in env.steps] == ["press", "press", wait, "press", "press", wait, "press"]
 
 
+def test_an_oracle_that_stumbles_is_lost_and_no_fault_of_the_program(monkeypatch):
+    def stumbles(page, goal):
+        yield page.elements[7]
+
+    env = SimpleNamespace(observation=SimpleNamespace(text="@ page", elements={}, cut=0), reset=lambda options: None)
+    monkeypatch.setitem(ORACLES, "click-test", stumbles)
+    with pytest.raises(OracleLost, match="the oracle stumbled .IndexError"):
+        play_oracle(env, instance("click-test", 0, ""))
+
+
 @needs_pages
 @pytest.mark.slow
 @pytest.mark.timeout(900)

@@ -26,8 +26,10 @@ def play(env: WebEnv, task: Task) -> tuple[str, str]:
     """Return ``won``, ``lost`` or ``fault``, and why not won."""
     try:
         episode = play_oracle(env, task)
-    except (OracleLost, LookupError, StopIteration, RuntimeError) as error:
-        return ("fault" if isinstance(error, BrowserError) else "lost"), f"{type(error).__name__}: {error}"
+    except OracleLost as error:
+        return "lost", str(error)
+    except BrowserError as error:
+        return "fault", str(error)
     if episode.stop is StopReason.ENV_ERROR:
         return "fault", episode.env_error
     return ("won" if episode.verdict.success else "lost"), f"{episode.stop}: {'; '.join(episode.verdict.reasons)}"

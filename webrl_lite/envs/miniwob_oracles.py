@@ -9,7 +9,7 @@ of several screens are in ``miniwob_journeys``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from webrl_lite.envs.embedded.oracle import Moves, OracleLost, Page, Seen, click, look_for, reply
 
@@ -52,12 +52,6 @@ def exactly(page: Page, name: str, *roles: str) -> Seen:
         if element.name.strip() == name and (not roles or element.role in roles):
             return element
     raise OracleLost(f"no element {name!r} on:\n{page.text}")
-
-
-def value_of(element: Seen) -> str:
-    """Return the text that a field holds."""
-    match = re.search(rf'\[{element.id}\] \w+ "(.*?)"', element.line)
-    return match[1] if match else ""
 
 
 def below_goal(page: Page) -> list[str]:
@@ -125,22 +119,12 @@ def click_numbers(page: Page, goal: str) -> Moves[None]:
 # Ticks and lists ----------------------------------------------------------------------------------------------------
 
 
-def tick(names: Iterable[str]) -> Callable[[Page], Moves[Page]]:
-    """Return the move that ticks boxes by their names."""
-
-    def moves(page: Page) -> Moves[Page]:
-        for name in names:
-            page, box = yield from look_for(page, name, "checkbox")
-            page = yield reply("Click", box)
-        return page
-
-    return moves
-
-
 def tick_named(page: Page, goal: str) -> Moves[None]:
     """Tick the boxes that the instruction names, or none."""
     names = between(goal, "Select ", " and click Submit.")
-    page = yield from tick([] if names == "nothing" else names.split(", "))(page)
+    for name in [] if names == "nothing" else names.split(", "):
+        page, box = yield from look_for(page, name, "checkbox")
+        page = yield reply("Click", box)
     yield from submit(page)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webrl_lite.actions import Action, format_action
-from webrl_lite.envs.embedded.oracle import OracleLost, Page
+from webrl_lite.envs.embedded.oracle import Moves, OracleLost, Page
 from webrl_lite.envs.miniwob_tasks import ORACLES
 from webrl_lite.envs.web_env import WebEnv
 from webrl_lite.trajectory import Task, Trajectory
@@ -19,21 +19,30 @@ def play_oracle(env: WebEnv, task: Task) -> Trajectory:
         task: the instance.
 
     Raises:
-        OracleLost: a page does not show what the oracle looks for, or goes on after its last reply.
+        OracleLost: a page is not as the oracle expects it, or goes on after its last reply.
         BrowserError: the task could not be started.
     """
     env.reset(options={"task": task})
     solution = ORACLES[task.family.removeprefix("miniwob.")](Page.of(env.observation), task.intent)
+    reply = _next(solution, None)
+    while True:
+        last = [step.reply for step in env.steps[1 - env.rules.equal_replies :]]
+        if last == [reply] * (env.rules.equal_replies - 1):
+            env.step(format_action(Action("Wait")))
+        if env.trajectory is None:
+            env.step(reply)
+        if env.trajectory is not None:
+            return env.trajectory
+        reply = _next(solution, Page.of(env.observation))
+
+
+def _next(solution: Moves[None], page: Page | None) -> str:
+    """Return an oracle's next reply. A script that stumbles has met a page that it was not written for."""
     try:
-        reply = next(solution)
-        while True:
-            last = [step.reply for step in env.steps[1 - env.rules.equal_replies :]]
-            if last == [reply] * (env.rules.equal_replies - 1):
-                env.step(format_action(Action("Wait")))
-            if env.trajectory is None:
-                env.step(reply)
-            if env.trajectory is not None:
-                return env.trajectory
-            reply = solution.send(Page.of(env.observation))
+        return solution.send(page)
     except StopIteration:
-        raise OracleLost(f"the page goes on after the oracle's last reply:\n{env.observation.text}") from None
+        raise OracleLost(f"the page goes on after the oracle's last reply:\n{page.text}") from None
+    except OracleLost:
+        raise
+    except (LookupError, TypeError, ValueError, RuntimeError) as error:  # RuntimeError: nothing found inside a script
+        raise OracleLost(f"the oracle stumbled ({type(error).__name__}: {error}) on:\n{page and page.text}") from error

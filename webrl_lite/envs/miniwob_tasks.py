@@ -9,13 +9,10 @@ Source: pages of ``miniwob`` 1.1.0, ``html/miniwob``; the multi-page forms of ``
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from webrl_lite.envs import miniwob_journeys as journeys
 from webrl_lite.envs import miniwob_oracles as oracles
-from webrl_lite.envs.embedded.oracle import Moves, Page
 
-ORACLES: dict[str, Callable[[Page, str], Moves[None]]] = {
+ORACLES: dict[str, oracles.Oracle] = {
     "ascending-numbers": oracles.click_numbers,
     "book-flight": journeys.book_flight,
     "book-flight-nodelay": journeys.book_flight,
