@@ -54,6 +54,7 @@ PARTS = {
     "doctor": {"probes"},
     "exchange": {"exchange_files", "exchange_steps", "exchange_traces", "exchange_pt"},
     "hours": {"hours_report"},
+    "task_source": {"miniwob_source"},
     "report": {"report_run", "report_numbers", "report_plots", "report_viewer", "report_page"},
 }
 """Modules that are parts of another one."""

@@ -184,7 +184,7 @@ def test_a_task_that_says_it_is_done_ends_the_episode(env):
     button = next(element.id for element in env.observation.elements.values() if element.name == "Press me")
     _, reward, terminated, truncated, info = env.step(f'do(action="Click", element="{button}")')
     assert (reward, terminated, truncated, info["verdict"]) == (1.0, True, False, 1.0)
-    assert env.trajectory.stop == StopReason.EXIT
+    assert env.trajectory.stop == StopReason.TASK_ENDED
     assert env.trajectory.task.intent == values["goal"]
     assert env.trajectory.evidence == {"browsergym": {"reward": 1.0, "ended_by": "task"}}
     assert len(env.trajectory.steps) == 2

@@ -643,6 +643,28 @@ def test_scores_of_different_evaluators_are_not_mixed():
         success_rate([Verdict(1.0, "strict", "1"), Verdict(1.0, "strict", "2")])
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "said, score",
+    [
+        ({"reward": 1, "reason": ""}, 1.0),
+        ({"reward": 0.999, "reason": ""}, 0.0),
+        ({"reward": -1, "reason": "timed out"}, 0.0),
+        (None, 0.0),
+    ],
+)
+def test_a_page_that_judges_itself_is_believed_only_with_a_reward_of_1(mode, said, score):
+    evidence = {} if said is None else {"page": said}
+    verdict = grade(task({"eval_types": ["page"]}), answer="1", final_url=SHOP, evidence=evidence, mode=mode)
+    assert (verdict.score, verdict.mode) == (score, "miniwob")
+
+
+def test_no_other_judge_stands_beside_a_page_that_judges_itself():
+    both = {"eval_types": ["page", "string_match"], "reference_answers": {"exact_match": "a"}}
+    with pytest.raises(TaskError, match="must hold page alone"):
+        check(task(both))
+
+
 def test_faults_and_ungraded_episodes_are_in_no_denominator():
     def episode(stop, verdict):
         return Trajectory(ask(exact_match="a"), (), stop, verdict=verdict)

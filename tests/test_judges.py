@@ -263,6 +263,12 @@ def test_an_episode_that_was_stopped_is_said_to_be():
     assert "It was stopped, for it had no step left." in text_of(server.requests[0])
 
 
+def test_an_episode_that_the_page_ended_is_said_to_be():
+    with serving(says("[YES]")) as server:
+        TextJudge(client(server))(episode(stop=StopReason.TASK_ENDED, answer=""))
+    assert "The page then took this for its attempt and ended the task." in text_of(server.requests[0])
+
+
 def test_the_screenshot_judge_sees_the_picture_and_not_the_text():
     with serving(says("[YES]")) as server:
         ScreenshotJudge(client(server), stored_picture)(episode())

@@ -64,6 +64,11 @@ class PlainSites:
         self.starts += 1
         return Start((f"{self.origin}/",), {"site": self.origin}, [], {"__SHOPPING__": self.origin})
 
+    said = None
+
+    def ended(self, worker):
+        return self.said
+
     def before(self, url):
         return None
 
@@ -217,6 +222,17 @@ def test_five_equal_replies_end_the_episode(env):
     for _ in range(4):
         assert not env.step('do(action="Scroll Down")')[3]
     assert env.step('do(action="Scroll Down")')[4]["stop"] == "repeated_reply"
+
+
+@pytest.mark.parametrize("reward, score", [(1.0, 1.0), (0.5, 0.0)])
+def test_a_task_that_ends_by_itself_terminates_with_its_own_word(plain, env, monkeypatch, reward, score):
+    own = Task("own", ("shopping",), "Wait.", "__SHOPPING__/", eval={"eval_types": ["page"]})
+    env.reset(options={"task": own})
+    assert not env.step('do(action="Wait")')[2]
+    monkeypatch.setattr(plain, "said", {"reward": reward, "reason": ""})
+    _, earned, terminated, truncated, info = env.step('do(action="Wait")')
+    assert (earned, terminated, truncated, info["stop"]) == (score, True, False, "task_ended")
+    assert env.trajectory.evidence["page"] == {"reward": reward, "reason": ""}
 
 
 def test_the_step_limit_truncates(plain, shared_browser):

@@ -23,10 +23,15 @@ Three modes, one row each in ``RULES``:
 
 In all modes an empty answer never passes, and a page that does not exist (404) fails.
 
+A task of type ``page`` is judged by its own page, as in MiniWoB++, whatever the mode; the verdict's mode is
+``miniwob``. It is a success if the page ended the episode with a reward of exactly 1, and a failure if it gave less or
+if the episode ended otherwise.
+
 Evidence::
 
     {"reads": {key: text or {"error": "404 Not Found"}},
-     "database": {"changes": [{"table", "op", "key", "before", "after"}]} or {"error": reason}}
+     "database": {"changes": [{"table", "op", "key", "before", "after"}]} or {"error": reason},
+     "page": {"reward": number, "reason": text} where the page ended the episode}
 
 Source: web-arena-x/webarena ``evaluation_harness/evaluators.py`` and VisualAgentBench's
 ``VAB-WebArena-Lite/new/evaluators.py``. Differs from both: they read pages while they grade, in the agent's
@@ -418,6 +423,8 @@ def grade(
     if task.eval is None:
         return Verdict(None, mode, VERSION, ("the task has no grader",))
     check(task)
+    if "page" in task.eval["eval_types"]:
+        return _page_verdict(evidence.get("page"))
     case = _Case(task, answer, final_url, evidence, mode, judge, addresses or {})
     graders = {
         "string_match": _string_match,
@@ -437,6 +444,14 @@ def _passes(findings: Iterable[_Finding]) -> bool | None:
     """Return the product: False if a rule is not met, else None if one is undecided, else True."""
     met = [finding.met for finding in findings]
     return False if False in met else None if None in met else True
+
+
+def _page_verdict(said: JSON) -> Verdict:
+    """Return what the page of a task of type ``page`` said."""
+    if said is None:
+        return Verdict(0.0, "miniwob", VERSION, ("page: the episode ended before the page ended it",))
+    reason = f": {_cut(said['reason'])}" if said["reason"] else ""
+    return Verdict(float(said["reward"] == 1), "miniwob", VERSION, (f"page: raw reward {said['reward']:g}{reason}",))
 
 
 def _string_match(case: _Case) -> list[_Finding]:

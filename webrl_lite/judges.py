@@ -439,6 +439,7 @@ def _episode_question(trajectory: Trajectory, page: str) -> str:
         StopReason.EXIT: f"It then ended the task with the answer: {_fenced(trajectory.answer)}",
         StopReason.MAX_STEPS: "It was stopped, for it had no step left.",
         StopReason.PARSE_FAILURES: "It was stopped, for its last replies held no action.",
+        StopReason.TASK_ENDED: "The page then took this for its attempt and ended the task.",
         StopReason.REPEATED_REPLY: "It was stopped, for it wrote the same again and again.",
     }
     return (

@@ -103,7 +103,9 @@ QUIET_JS = """
   const skeleton = () => {
     const body = document.body;
     if (!body || !/^https?:/.test(location.protocol)) return false;
-    const marks = '[aria-busy="true"], [class*="skeleton" i], [class*="spinner" i], .loading, .loader';
+    // jQuery UI calls a number field with arrows a spinner.
+    const spinner = '[class*="spinner" i]:not(.ui-spinner, .ui-spinner *)';
+    const marks = `[aria-busy="true"], [class*="skeleton" i], ${spinner}, .loading, .loader`;
     const seen = {opacityProperty: true, visibilityProperty: true};
     const drawn = (e) => e.getClientRects().length && e.checkVisibility(seen);
     if ([...body.querySelectorAll(marks)].some(drawn)) return true;

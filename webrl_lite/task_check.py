@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-EVAL_TYPES = ("string_match", "url_match", "program_html", "database")
+EVAL_TYPES = ("string_match", "url_match", "program_html", "database", "page")
 ANSWER_RULES = ("exact_match", "must_include", "must_exclude", "required_values", "fuzzy_match")
 """Rules for texts, of an answer (``reference_answers``) or of a page (``required_contents``)."""
 URL_NOTES = ("EXACT", "GOLD in PRED")
@@ -153,6 +153,8 @@ class _Checker:
                 self.refuse("eval.eval_types", f"must hold only {', '.join(EVAL_TYPES)}", name)
         if len(set(types)) != len(types):
             self.refuse("eval.eval_types", "must name each type once", list(types))
+        if "page" in types and len(types) > 1:
+            self.refuse("eval.eval_types", "must hold page alone, since that page is the only judge", list(types))
         if "string_match" in types:
             answers = value.get("reference_answers")
             self.rules("eval.reference_answers", answers, unreachable_is_text=True)

@@ -47,6 +47,8 @@ class StopReason(StrEnum):
     """Five replies in a row held no action that can be read."""
     REPEATED_REPLY = "repeated_reply"
     """The same reply came five times in a row."""
+    TASK_ENDED = "task_ended"
+    """The task ended the episode by itself, as a page of MiniWoB++ does after one attempt, right or wrong."""
     ENV_ERROR = "env_error"
     """The environment failed (crash, time-out, site gone). Neither a success nor a failure; never trained on."""
 
@@ -58,7 +60,7 @@ class Task:
     task_id: str
     """Unique name; WebArena's integers are kept as their decimal text."""
     sites: tuple[str, ...]
-    """Site keys: ``shopping``, ``shopping_admin``, ``reddit``, ``gitlab``, ``map``, ``wikipedia``."""
+    """Site keys: ``shopping``, ``shopping_admin``, ``reddit``, ``gitlab``, ``map``, ``wikipedia``, ``miniwob``."""
     intent: str
     """The instruction, as the agent reads it."""
     start_url: str

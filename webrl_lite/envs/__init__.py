@@ -1,7 +1,8 @@
 """The environments: a gymnasium face on web tasks that run in a real browser.
 
 ``WebEnv`` plays one task at a time, ``WebEnvBatch`` steps several at once, ``make_env`` builds either. A backend
-supplies the tasks, the sites and the state to grade: ``embedded`` (five small sites that this package serves).
+supplies the tasks, the sites and the state to grade: ``embedded`` (five small sites that this package serves),
+``webarena`` (sites that a user hosts) or ``miniwob`` (pages of MiniWoB++).
 
 Importing this package registers ``webrl_lite/train-v0``, ``webrl_lite/test-v0`` and
 ``webrl_lite/test_families-v0`` with gymnasium.

@@ -47,6 +47,12 @@ class Backend(Protocol):
     def start(self, task: Task, worker: int) -> Start:
         """Put the sites into the task's initial state for one worker."""
 
+    def ended(self, worker: int) -> dict[str, JSON] | None:
+        """Return what the task's own page said when it ended the episode; None while it goes on.
+
+        ``reward`` and ``reason``, see ``evaluators``. Always None where the agent's ``exit`` ends an episode.
+        """
+
     def before(self, url: str) -> str | None:
         """Return the address that shows a page as it was before the episode, or None if there is none."""
 

@@ -170,6 +170,9 @@ class _Tasks:
     def start(self, task: Task, worker: int) -> Start:
         return Start(urls=(), allowed=self._sites, cookies=[], addresses={})
 
+    def ended(self, worker: int) -> None:
+        return None
+
     def before(self, url: str) -> None:
         return None
 
@@ -190,9 +193,9 @@ class BrowserGymEnv(WebEnv):
     """Tasks of BrowserGym behind the interface of ``WebEnv``, traces included.
 
     The task is asked after every reply, as BrowserGym does; it ends the episode when it says so, with ``terminated``
-    and ``StopReason.EXIT``. The reward at the end is 1.0 if the rewards that the task gave add up to at least 1, else
-    0.0; the sum itself is in ``trajectory.evidence["browsergym"]``, with who ended the episode. Code of the task that
-    raises or does not come back is an environment fault.
+    and ``StopReason.TASK_ENDED``. The reward at the end is 1.0 if the rewards that the task gave add up to at least 1,
+    else 0.0; the sum itself is in ``trajectory.evidence["browsergym"]``, with who ended the episode. Code of the task
+    that raises or does not come back is an environment fault.
     """
 
     def __init__(
@@ -251,7 +254,7 @@ class BrowserGymEnv(WebEnv):
         try:
             words = await self._validate()
             if self._done:
-                return await self._finish(StopReason.EXIT)
+                return await self._finish(StopReason.TASK_ENDED)
             if words:
                 self._chat.append(_message("user", words))
                 self._error = f"{self._error} The user says: {' '.join(words.split())}".strip()

@@ -86,8 +86,9 @@ class WebEnv(gymnasium.Env[Values, str]):
 
     The reward is 1.0 or 0.0 at the end of the episode and 0.0 before. Where nobody can say (no judge for the task,
     environment fault) it is NaN, so that it cannot pass for a failure. ``terminated`` means that the agent called
-    ``exit``; ``truncated`` that a stop rule or an environment fault ended the episode. ``info`` holds ``task_id``,
-    ``steps``, and at the end ``stop``, ``verdict`` (score or None), ``reasons`` and, after a fault, ``env_error``.
+    ``exit`` or that the task's page ended the episode; ``truncated`` that a stop rule or an environment fault did.
+    ``info`` holds ``task_id``, ``steps``, and at the end ``stop``, ``verdict`` (score or None), ``reasons`` and, after
+    a fault, ``env_error``.
     The whole episode is in ``trajectory``.
     """
 
@@ -285,6 +286,8 @@ class WebEnv(gymnasium.Env[Values, str]):
             return await self._finish(StopReason.ENV_ERROR, fault)
         if action is not None and action.name == "Exit":
             return await self._finish(StopReason.EXIT, answer=action.argument or "")
+        if self.backend.ended(self.worker) is not None:
+            return await self._finish(StopReason.TASK_ENDED)
         stop = self.rules.stop(self.steps)
         if stop is not None:
             return await self._finish(stop)
@@ -339,7 +342,8 @@ class WebEnv(gymnasium.Env[Values, str]):
         if env_error:
             info["env_error"] = env_error
         reward = math.nan if verdict is None or verdict.score is None else verdict.score
-        return self._values(), reward, stop is StopReason.EXIT, stop is not StopReason.EXIT, info
+        terminated = stop in (StopReason.EXIT, StopReason.TASK_ENDED)
+        return self._values(), reward, terminated, not terminated, info
 
     async def _remember(self) -> None:
         """Read what graders compare with the state before the task, where the sites will not show it later."""
@@ -374,6 +378,9 @@ class WebEnv(gymnasium.Env[Values, str]):
                 text = await self._read(read, final_url)
             texts[read.key] = text
         evidence: dict[str, JSON] = {"reads": texts, "addresses": dict(self._start.addresses)}
+        said = self.backend.ended(self.worker)
+        if said is not None:
+            evidence["page"] = said
         changed = self.backend.changes(self.worker)
         if changed is not None:
             evidence["database"] = {"changes": changed}

@@ -162,6 +162,10 @@ class WebArenaSites:
             self.sites.reset(stale, worker)
             self._was_reset.update(self.sites.address(site, worker) for site in stale)
 
+    def ended(self, worker: int) -> None:
+        """Return None: an episode ends with the agent's ``exit``."""
+        return None
+
     def before(self, url: str) -> str | None:
         """Return None: the sites show no state but the present one."""
         return None

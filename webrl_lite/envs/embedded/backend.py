@@ -92,6 +92,10 @@ class EmbeddedSites:
         """Return the password of an account of the sites, for a person who wants to sign in."""
         return self._accounts[site, username]["password"]
 
+    def ended(self, worker: int) -> None:
+        """Return None: an episode ends with the agent's ``exit``."""
+        return None
+
     def before(self, url: str) -> str | None:
         """Return the address at which a page shows the state before the episode."""
         for site in world.SITES:
