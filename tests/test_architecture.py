@@ -39,7 +39,7 @@ LEVELS = {
     2: {"gate", "chromium", "tabs", "executor", "session", "browser", "policy_loss", "model", "exchange"},
     3: {"envs", "baselines", "tiny_base"},
     4: {"rollout", "replay", "curriculum", "role_trainer", "sft", "orm", "critic", "actor", "task_source", "prompted"},
-    5: {"phase", "report", "ablation", "options", "doctor"},
+    5: {"phase", "report", "ablation", "options", "doctor", "judge_table"},
     6: {"run"},
 }
 """Import levels; neighbours on one level are ordered among themselves (``test_there_is_no_cycle``)."""
@@ -51,6 +51,7 @@ PARTS = {
     "curriculum": {"curriculum_report"},
     "role_trainer": {"checkpoints", "role_arguments", "update_batches"},
     "doctor": {"probes"},
+    "task_source": {"source_parts", "webarena_source"},
     "exchange": {"exchange_files", "exchange_steps", "exchange_traces", "exchange_pt"},
     "hours": {"hours_report"},
     "report": {"report_run", "report_numbers", "report_plots", "report_viewer", "report_page"},

@@ -5,6 +5,10 @@
     python -m webrl_lite.run --actor.beta 0.5 --seed 1
     python -m webrl_lite.run --resume runs/webrl       go on after a kill
     python -m webrl_lite.run ablate --methods webrl filtered_bc --seeds 0 1 2
+    python -m webrl_lite.run --env webarena_lite --preset gpu24    on sites that you host
+    python -m webrl_lite.run eval --env webarena_lite --model.name THUDM/webrl-llama-3.1-8b
+    python -m webrl_lite.run eval --policy prompted --llm.model gpt-4o
+    python -m webrl_lite.run judges --run runs/webrl --judges orm text
     python -m webrl_lite.run --help                    all settings
 
 Exit status: 0; 1 for what failed on the way, with one line that says what to do; 2 for settings that cannot be; 130
@@ -13,11 +17,13 @@ after Ctrl-C. Everything that was finished lies in the run's folder.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from webrl_lite import released
 from webrl_lite.config import ConfigError
 from webrl_lite.options import PROGRAM, Request, parse
 from webrl_lite.run_folder import RunError, RunFolder
@@ -68,9 +74,15 @@ def train(request: Request) -> int:
         "orm": phase.before_phases,
         "eval": lambda run: phase.evaluate_adapter(run, request.own.adapter),
     }
-    roles = ("actor",) if request.command == "eval" else ROLES
-    config = request.config
-    folder = RunFolder(request.resume or config.out, tell=_tell)
+    roles: tuple[str, ...] = ("actor",) if request.command == "eval" else ROLES
+    if request.command == "eval" and request.own.policy == "prompted":
+        roles = ()
+        parts["eval"] = lambda run: phase.evaluate(run, 0, prompted=True)
+    folder = RunFolder(request.resume or request.config.out, tell=_tell)
+    config = dataclasses.replace(request.config, out=str(folder.path))  # a run may have been moved
+    checkpoint = released.checkpoint(config.model.name)
+    if roles and checkpoint is not None and checkpoint.note:
+        _tell(f"{checkpoint.name}: {checkpoint.note}")
     with folder.lock():
         folder.begin(config, resume=request.resume is not None)
         try:
@@ -91,6 +103,15 @@ def ablate(request: Request) -> int:
 
     own = request.own
     return ablation.compare(request.config, methods=own.methods, seeds=own.seeds, jobs=own.jobs, tell=_tell)
+
+
+def judges(request: Request) -> int:
+    """Compare judges on a run's episodes."""
+    from webrl_lite import judge_table
+
+    own = request.own
+    _tell(judge_table.write(own.run, own.judges, request.config, limit=own.limit))
+    return 0
 
 
 def report(request: Request) -> int:
@@ -119,7 +140,7 @@ def doctor(request: Request) -> int:
 
 COMMANDS: dict[str, Callable[[Request], int]] = {
     **{"train": train, "sft": train, "orm": train, "eval": train, "ablate": ablate},
-    **{"report": report, "plan": plan, "doctor": doctor},
+    **{"judges": judges, "report": report, "plan": plan, "doctor": doctor},
 }
 
 
@@ -127,7 +148,11 @@ def _show(folder: Path) -> int:
     """Print the table of a run and where its report is."""
     from webrl_lite import report as pages
 
-    _tell(f"\n{pages.table(folder).strip()}\n\nreport: {pages.write(folder)}")
+    _tell(f"\n{pages.table(folder).strip()}\n")
+    scores = sorted(folder.glob("phase_*/evaluation.txt"))
+    if scores:
+        _tell(scores[-1].read_text(encoding="utf-8"))
+    _tell(f"report: {pages.write(folder)}")
     return 0
 
 
