@@ -15,8 +15,9 @@ rewards            the ORM, or a served judge (``orm.judge``); generated tasks h
 
 Source: paper Section 3 (1,186 instructions with demonstrations to learn from, 165 tasks to be tested on).
 
-# differs from paper: its train instructions are not published with graders, so where the user has none, those 647
-tasks of WebArena that WebArena-Lite does not test stand in; they share templates with the test tasks.
+# differs from paper: its train instructions are not published with graders, so where the user has none, those of
+WebArena's 812 tasks stand in that WebArena-Lite does not test, 635 without those of a test task's instruction. They
+share templates with the test tasks.
 """
 
 from __future__ import annotations

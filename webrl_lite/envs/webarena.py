@@ -58,8 +58,7 @@ class WebArenaSites:
         Args:
             source: ``webarena_lite``, ``webarena``, ``webarena_verified``, ``webarena_verified_hard``, or a path.
             train: further tasks, of split ``train``, as they are or by name or path; of a published set only those that
-                are not in WebArena-Lite. Their ids get ``train.`` in front, and one whose instruction is a test task's is
-                dropped.
+                are not in WebArena-Lite. Ids get ``train.`` in front; one with a test task's instruction is dropped.
             evaluator: mode of the grader; the set's own if None, ``strict`` for a path.
             addresses: by site, in place of environment variables.
             environ: environment variables; the process's own if None.
