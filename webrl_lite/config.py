@@ -39,6 +39,11 @@ def _positive(name: str, value: float, hint: str = "See webrl_lite/config.py.") 
     _require(math.isfinite(value) and value > 0, name, "above 0", value, hint)
 
 
+def _address(name: str, url: str | None) -> None:
+    fits = url is None or url.startswith(("http://", "https://"))
+    _require(fits, name, "an address http://... or https://...", url, "Use e.g. http://127.0.0.1:8000/v1.")
+
+
 @dataclass(frozen=True)
 class ModelConfig:
     """The base that all roles share."""
@@ -278,7 +283,11 @@ class RolloutConfig:
     max_new_tokens: int = 128
     """Tokens of a reply. (released: 512 in training, 2048 in evaluation)"""
     base_url: str | None = None
-    """Address of an OpenAI-compatible server that generates; None: the loaded model does."""
+    """Address of a server of completions that generates, such as vLLM's ``http://127.0.0.1:8000/v1``, into which the
+    actor of each phase is loaded; None: the loaded model does."""
+    tolerance: float = 0.05
+    """Most distance, in nats a token, of the server's log-probabilities from the loaded model's; more is another
+    adapter. (ours: a base in another precision than the server's needs more)"""
 
     def __post_init__(self) -> None:
         for name in ("environments", "max_steps", "parse_failures", "equal_replies", "max_new_tokens"):
@@ -288,6 +297,8 @@ class RolloutConfig:
             value = getattr(self, name)
             _require(0 <= value <= 10, f"rollout.{name}", "in [0, 10]", value, "0 is greedy.")
         _require(0 < self.top_p <= 1, "rollout.top_p", "in (0, 1]", self.top_p, "1 samples from all tokens.")
+        _positive("rollout.tolerance", self.tolerance, "Use e.g. 0.05.")
+        _address("rollout.base_url", self.base_url)
 
 
 @dataclass(frozen=True)
@@ -374,10 +385,7 @@ class LlmConfig:
             _require(math.isfinite(value) and value >= least, f"llm.{name}", f"at least {least}", value, hint)
         _positive("llm.timeout_s", self.timeout_s, "Use e.g. 60.")
         _require(bool(self.model), "llm.model", "a name", self.model, "Use e.g. gpt-4o-2024-05-13.")
-        url = self.base_url
-        hint = "Use e.g. http://127.0.0.1:8000/v1."
-        fits = url is None or url.startswith(("http://", "https://"))
-        _require(fits, "llm.base_url", "an address http://... or https://...", url, hint)
+        _address("llm.base_url", self.base_url)
 
     def pause_s(self, tries: int) -> float:
         """Return the pause after so many failed tries, without jitter: 1, 2, 4, ... times ``backoff_s``, capped."""

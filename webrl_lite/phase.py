@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 from webrl_lite import actor, critic, judges, orm, sft
 from webrl_lite.baselines import METHODS, Method
-from webrl_lite.config import Config, ConfigError
+from webrl_lite.config import Config
 from webrl_lite.curriculum import CurriculumError, critic_values, evolve, failure_set, first_values, orm_values
 from webrl_lite.curriculum_report import filter_errors, read_rejected, write_rejected
 from webrl_lite.llm import Llm
@@ -38,6 +38,7 @@ from webrl_lite.released import orm_question
 from webrl_lite.replay import build, collect, credit, read_experience, write_experience
 from webrl_lite.rollout import ModelPolicy, Policy, rollout
 from webrl_lite.run_folder import RunFolder, write_json
+from webrl_lite.served_policy import CompletionServer, ServedPolicy, serve_actor
 from webrl_lite.task_source import TaskSource, open_source
 from webrl_lite.trajectory import JSON, StopReason, Task, Trajectory, Verdict, read_jsonl, whole_file, write_jsonl
 
@@ -54,6 +55,8 @@ class Run:
     shared: SharedBase | None
     """None where a served model acts alone."""
     source: TaskSource
+    server: CompletionServer | None = None
+    """Who generates, if not ``shared``."""
 
     @property
     def method(self) -> Method:
@@ -90,16 +93,11 @@ def open_run(config: Config, folder: RunFolder, roles: Sequence[str] = ROLES) ->
         roles: which roles of the base are needed; none: no base is loaded.
 
     Raises:
-        ConfigError: ``rollout.base_url`` is set.
+        ServerError: the server of ``rollout.base_url`` does not answer.
         TaskSourceError, BrowserError: as ``task_source.open_source``.
     """
     if not roles:
         return Run(config, folder, None, open_source(config, count_tokens_default, ()))
-    if config.rollout.base_url is not None:
-        raise ConfigError(
-            f"`rollout.base_url` must be None, got {config.rollout.base_url!r}: the loop samples from the loaded "
-            "model, whose token ids and log-probabilities it trains on. Leave it out."
-        )
     shared = SharedBase.load(
         config.model,
         config.lora,
@@ -112,7 +110,11 @@ def open_run(config: Config, folder: RunFolder, roles: Sequence[str] = ROLES) ->
     def count(text: str) -> int:
         return len(tokenizer.encode(text, add_special_tokens=False))
 
-    return Run(config, folder, shared, open_source(config, count, tuple(tokenizer.get_added_vocab())))
+    url = config.rollout.base_url
+    server = None if url is None else CompletionServer(url)
+    if server is not None:
+        server.models()  # one that is not there is missed now and not after SFT
+    return Run(config, folder, shared, open_source(config, count, tuple(tokenizer.get_added_vocab())), server)
 
 
 def learn(run: Run) -> None:
@@ -447,6 +449,9 @@ def _acting(run: Run, folder: Path, actor_of: int | None, temperature: float | N
         return policy, policy.name
     run.shared.load_role("actor", run.actor(actor_of))
     version = f"actor@phase_{actor_of:02d}:{run.shared.role_version('actor')}"
+    if run.server is not None:
+        name = serve_actor(run.server, run.shared, run.config, run.actor(actor_of))
+        return ServedPolicy(run.server, name, run.shared, run.config, temperature=temperature), version
     return ModelPolicy(run.shared, run.config, temperature=temperature), version
 
 

@@ -56,11 +56,12 @@ def _known_errors() -> tuple[type[Exception], ...]:
     from webrl_lite.llm import LlmError
     from webrl_lite.model_shape import PlanError
     from webrl_lite.prompt_tokens import PromptError
+    from webrl_lite.served_policy import ServerError
     from webrl_lite.task_source import TaskSourceError
     from webrl_lite.trajectory import TraceError
 
-    own = (RuleError, BrowserError, CurriculumError, LlmError, PlanError, PromptError, TaskSourceError, TraceError)
-    return (*own, FloatingPointError, OSError)
+    own = (RuleError, BrowserError, CurriculumError, LlmError, PlanError, PromptError, ServerError, TaskSourceError)
+    return (*own, TraceError, FloatingPointError, OSError)
 
 
 def train(request: Request) -> int:

@@ -26,8 +26,8 @@ from webrl_lite.trajectory import JSON, whole_file
 
 CONFIG = "config.json"
 STAGES = "stages.jsonl"
-FREE = ("out", "report_to")
-"""Settings that may differ when a run goes on: they change no result."""
+FREE = ("out", "report_to", "rollout.base_url")
+"""Settings that may differ when a run goes on: they change no result; a server may have moved."""
 LEAST_SPACE = 200 * 2**20
 """Bytes that must be free before a stage begins; trainers ask for what their checkpoints need besides."""
 
