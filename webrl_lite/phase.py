@@ -98,6 +98,9 @@ def open_run(config: Config, folder: RunFolder, roles: Sequence[str] = ROLES) ->
     """
     if not roles:
         return Run(config, folder, None, open_source(config, count_tokens_default, ()))
+    server = None if config.rollout.base_url is None else CompletionServer(config.rollout.base_url)
+    if server is not None:
+        server.models()  # one that is not there is missed now and not after SFT
     shared = SharedBase.load(
         config.model,
         config.lora,
@@ -110,10 +113,6 @@ def open_run(config: Config, folder: RunFolder, roles: Sequence[str] = ROLES) ->
     def count(text: str) -> int:
         return len(tokenizer.encode(text, add_special_tokens=False))
 
-    url = config.rollout.base_url
-    server = None if url is None else CompletionServer(url)
-    if server is not None:
-        server.models()  # one that is not there is missed now and not after SFT
     return Run(config, folder, shared, open_source(config, count, tuple(tokenizer.get_added_vocab())), server)
 
 

@@ -102,26 +102,15 @@ class CompletionServer:
             folder: in PEFT's form, at a path that the server sees.
 
         Raises:
-            ServerError: the server refuses, or serves another folder under this name.
+            ServerError: the server refuses, or does not list the adapter with this folder afterwards.
         """
+        path = str(folder.resolve())
         if name not in self.models():
-            self._ask("/load_lora_adapter", {"lora_name": name, "lora_path": str(folder.resolve())})
-        found = self.models().get(name)
-        if found is None:
-            raise ServerError(f"{self.base_url} took {name} from {folder.resolve()} and does not serve it.")
-        root = found.get("root")
-        if (
-            isinstance(root, str)
-            and root
-            and (Path(root).name, Path(root).parent.parent.name)
-            != (
-                folder.name,
-                folder.resolve().parent.parent.name,
-            )
-        ):
-            raise ServerError(
-                f"{self.base_url} serves {name} from {root}, not from {folder.resolve()}. Unload it there."
-            )
+            self._ask("/load_lora_adapter", {"lora_name": name, "lora_path": path})
+            listed = self.models().get(name, {})
+            if listed.get("root", path) != path or not listed:
+                where = listed.get("root", "nowhere")
+                raise ServerError(f"{self.base_url} took {name} from {path} and lists it from {where}.")
         for earlier in [one for one in self._loaded if one != name]:
             self._ask("/unload_lora_adapter", {"lora_name": earlier})
             self._loaded.remove(earlier)
