@@ -1,15 +1,21 @@
 """The table of judges over a run's folder."""
 
+import hashlib
 import json
 
 import pytest
+import test_released
 from local_llm import says, serving
 
+from webrl_lite import judge_table, released
 from webrl_lite.config import LlmConfig, to_dict
 from webrl_lite.config import preset as preset_of
+from webrl_lite.orm import Judgement
 from webrl_lite.run import main
 from webrl_lite.run_folder import RunFolder
 from webrl_lite.trajectory import Step, StopReason, Task, Trajectory, Verdict, write_jsonl
+
+YES = Judgement(score=0.9, mass=1.0)
 
 
 def episode(name: str, grader: float | None, orm: float) -> Trajectory:
@@ -59,6 +65,22 @@ def test_a_dead_judge_is_a_row_of_ungraded_episodes(run, capsys):
     shown = capsys.readouterr().out
     assert f"| text ({LlmConfig().model}) | - | - | - | 0 | 2 |" in shown
     assert f"| screenshot ({LlmConfig().model}) | - | - | - | 0 | 2 |" in shown
+
+
+def test_another_model_is_asked_as_an_orm_with_the_instruction_of_a_file(run, capsys, monkeypatch, tmp_path):
+    """A random model under the released judge's name: its row has all four episodes, in the authors' prompt."""
+    model = tmp_path / "webrl-orm-llama-3.1-8b"
+    model.symlink_to(test_released.folder("webrl-llama3").name)
+    instruction = tmp_path / "orm.txt"
+    instruction.write_text("Judge it.")
+    monkeypatch.setattr(released, "ORM_SYSTEM_SHA256", hashlib.sha256(b"Judge it.").hexdigest())
+    asked = []
+    monkeypatch.setattr(judge_table.orm, "judge", lambda shared, prompts: asked.extend(prompts) or [YES] * len(prompts))
+    words = f"judges --run {run} --judges orm --orm-model {model} --orm-instruction {instruction}"
+    assert main(words.split()) == 0
+    assert f"| {model} | 50.0 [15.0, 85.0] | 50.0 | 100.0 | 4 | 0 |" in capsys.readouterr().out
+    text = test_released.TOKENIZERS["webrl-llama3"]().decode(asked[0])
+    assert text.startswith("<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nJudge it.<|eot_id|>")
 
 
 def test_a_run_without_graded_episodes_is_refused(tmp_path, capsys):

@@ -73,6 +73,16 @@ COMMANDS: dict[str, Command] = {
                 "help": "rows of the table (default: orm text); screenshot and caption need --env.pictures in the run",
             },
             "--limit": {"type": int, "help": "most episodes, the first ones (default: all)"},
+            "--orm-model": {
+                "metavar": "NAME",
+                "help": "a further row: this model as an ORM, as it is, such as THUDM/webrl-orm-llama-3.1-8b, which "
+                "was trained on pages in the format --env.observation webrl",
+            },
+            "--orm-instruction": {
+                "type": Path,
+                "metavar": "FILE",
+                "help": "what it was trained with: process_data.py of the authors (default: this package's)",
+            },
         },
     ),
     "ablate": Command(

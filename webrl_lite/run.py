@@ -111,7 +111,11 @@ def judges(request: Request) -> int:
     from webrl_lite import judge_table
 
     own = request.own
-    _tell(judge_table.write(own.run, own.judges, request.config, limit=own.limit))
+    checkpoint = released.checkpoint(own.orm_model or "")
+    if checkpoint is not None and own.orm_instruction is None:
+        _tell(f"{checkpoint.name}: {checkpoint.note}")
+    more = {"limit": own.limit, "model": own.orm_model, "instruction": own.orm_instruction}
+    _tell(judge_table.write(own.run, own.judges, request.config, **more))
     return 0
 
 

@@ -78,7 +78,7 @@ class WebArenaSource:
                 f"`env.tasks` must name test tasks of {self._sites.name} whose sites are hosted, got "
                 f"{', '.join(config.env.tasks or ('none',))}. Leave it out for all."
             )
-        judge = answer_judge(config.env.judge, config.llm, Path(config.out) / "judge.jsonl")
+        judge = answer_judge(config.env.judge, config.llm, Path(config.out) / "graders.jsonl")
         self.environments = WebEnvBatch(self._sites, config.rollout.environments, judge=judge, **options)
         self.first_page = FirstPages(self.environments)
 
