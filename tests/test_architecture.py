@@ -63,7 +63,7 @@ PARTS = {
     "curriculum": {"curriculum_report"},
     "role_trainer": {"checkpoints", "role_arguments", "update_batches"},
     "doctor": {"probes"},
-    "task_source": {"source_parts", "webarena_source"},
+    "task_source": {"source_parts", "webarena_source", "miniwob_source"},
     "exchange": {"exchange_files", "exchange_steps", "exchange_traces", "exchange_pt"},
     "hours": {"hours_report"},
     "report": {"report_run", "report_numbers", "report_plots", "report_viewer", "report_page"},

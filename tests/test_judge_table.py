@@ -32,7 +32,7 @@ def run(tmp_path):
     config = preset_of("tiny")
     RunFolder(folder).begin(config, resume=False)
     assert json.loads((folder / "config.json").read_text())["llm"] == to_dict(config)["llm"]
-    write_jsonl(folder / "phase_00" / "rollouts.jsonl", [episode("seen", 1.0, 0.0)])
+    write_jsonl(folder / "phase_00" / "evaluation.jsonl", [episode("seen", 1.0, 0.0)])
     write_jsonl(
         folder / "phase_01" / "labelled.jsonl",
         [episode("a", 1.0, 0.9), episode("b", 0.0, 0.8), episode("c", 0.0, 0.1), episode("d", None, 0.9)],

@@ -189,3 +189,12 @@ def test_judges_are_compared_with_the_runs_settings_and_another_model(tmp_path):
     request = parse(["judges", "--run", str(tmp_path / "run"), "--judges", "orm", "caption", "--llm.model", "m"])
     assert (request.config.seed, request.config.llm.model) == (5, "m")
     assert (request.own.judges, request.own.limit) == (["orm", "caption"], None)
+
+
+def test_the_help_of_judges_needs_no_run_and_a_preset_beside_a_run_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as raised:
+        parse(["judges", "--help"])
+    assert raised.value.code == 0 and "--llm.base_url" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="`--run` must stand without --preset and --config"):
+        parse(["judges", "--preset", "small"])

@@ -171,14 +171,13 @@ def _for_policy(config: Config, own: argparse.Namespace) -> Config:
 
 def _base(own: argparse.Namespace, options: Sequence[str]) -> Config:
     """Return what the options lie over: a run's settings, or a preset with a checkpoint's and a file's over it."""
-    if own.resume is not None:
+    flag, folder = ("--run", own.run) if "run" in own else ("--resume", own.resume)
+    if folder is not None and not {"-h", "--help"} & set(options):
         if own.preset or own.config:
             raise ConfigError(
-                "`--resume` must stand without --preset and --config: the run has its settings. Leave them out."
+                f"`{flag}` must stand without --preset and --config: the run has its settings. Leave them out."
             )
-        return RunFolder(own.resume).config()
-    if getattr(own, "run", None) is not None:
-        return RunFolder(own.run).config()
+        return RunFolder(folder).config()
     values = dict(_file(own.config)) if own.config is not None else {}
     if own.preset:
         values["preset"] = own.preset

@@ -1,7 +1,7 @@
 """Where a run's tasks come from: environments, task sets, demonstrations, and who makes new tasks.
 
 ``open_source`` reads ``env`` of a configuration and starts what it names: the five embedded sites (here), MiniWoB++
-(``envs.miniwob_source``) or WebArena on sites that the user hosts (``webarena_source``). What a run asks of any of them
+(``miniwob_source``) or WebArena on sites that the user hosts (``webarena_source``). What a run asks of any of them
 is ``TaskSource``.
 """
 
@@ -49,15 +49,17 @@ def open_source(config: Config, count_tokens: Callable[[str], int], special_toke
     if config.env.name == "embedded":
         return EmbeddedSource(config, count_tokens, special_tokens)
     if config.env.name == "miniwob":
-        from webrl_lite.envs.miniwob_source import MiniwobSource
+        from webrl_lite.envs.miniwob import TEST_SEEDS
+        from webrl_lite.miniwob_source import MiniwobSource
 
+        env, first = config.env, TEST_SEEDS[0]
         return MiniwobSource(
             config,
             count_tokens,
             special_tokens,
-            tasks=config.env.tasks,
-            train_seeds=config.env.train_seeds,
-            test_seeds=config.env.test_seeds,
+            tasks=env.tasks,
+            train_seeds=range(env.train_seeds),
+            test_seeds=range(first, first + env.test_seeds),
         )
     from webrl_lite.webarena_source import WebArenaSource
 
