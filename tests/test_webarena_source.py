@@ -181,6 +181,15 @@ def test_new_tasks_come_from_the_served_model_and_from_nobody_else(tmp_path, hos
         source.close()
 
 
+@pytest.mark.parametrize(("judge", "name"), [("model", None), ("offline", "offline"), ("none", None)])
+def test_without_a_key_fuzzy_rules_have_no_judge_which_is_said(tmp_path, hosted, unasked, caplog, judge, name):
+    source = opened(settings(tmp_path, env={"judge": judge}))
+    found = source.environments.envs[0].judge
+    assert (found and found.name) == name
+    assert ("fuzzy rules stay ungraded: `OPENAI_API_KEY` must be set" in caplog.text) == (judge == "model")
+    source.close()
+
+
 def test_a_site_that_is_not_well_stops_the_run_before_it_begins(tmp_path, hosted):
     hosted.broken["shopping"] = 502
     with pytest.raises(BrowserError, match="shopping .*FAILED .*answered with status 502; 2 tasks need it"):

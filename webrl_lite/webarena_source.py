@@ -31,8 +31,9 @@ from webrl_lite.curriculum import Feasible, Generator
 from webrl_lite.envs.web_env import WebEnvBatch
 from webrl_lite.envs.webarena import WebArenaSites
 from webrl_lite.envs.webarena_tasks import find_file, read_tasks
-from webrl_lite.judges import answer_judge
-from webrl_lite.llm import Llm
+from webrl_lite.evaluators import Judge
+from webrl_lite.judges import answer_judge, connect
+from webrl_lite.llm import Llm, LlmError
 from webrl_lite.served_tasks import ModelCheck, ModelGenerator
 from webrl_lite.source_parts import FirstPages, TaskSourceError, demonstrations_in, draw, environment_options
 from webrl_lite.trajectory import Task, Trajectory
@@ -78,8 +79,7 @@ class WebArenaSource:
                 f"`env.tasks` must name test tasks of {self._sites.name} whose sites are hosted, got "
                 f"{', '.join(config.env.tasks or ('none',))}. Leave it out for all."
             )
-        judge = answer_judge(config.env.judge, config.llm, Path(config.out) / "graders.jsonl")
-        self.environments = WebEnvBatch(self._sites, config.rollout.environments, judge=judge, **options)
+        self.environments = WebEnvBatch(self._sites, config.rollout.environments, judge=_judge(config), **options)
         self.first_page = FirstPages(self.environments)
 
     def close(self) -> None:
@@ -179,6 +179,14 @@ class WebArenaSource:
                 f"`rollout.environments` must be 1 where every episode is reset on one {together[0]}, got {number}. "
                 f"Give each a copy, `{together[0].upper()}=address,address`, or use --env.reset_each run."
             )
+
+
+def _judge(config: Config) -> Judge | None:
+    """Return who decides fuzzy rules; without a key nobody, which is said once and shown beside the score."""
+    if config.env.judge == "model" and isinstance(missing := connect(config.llm), LlmError):
+        log.warning("fuzzy rules stay ungraded: %s", missing)
+        return None
+    return answer_judge(config.env.judge, config.llm, Path(config.out) / "graders.jsonl")
 
 
 def _test_tasks(config: Config) -> tuple[Task, ...]:
