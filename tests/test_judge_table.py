@@ -85,5 +85,6 @@ def test_another_model_is_asked_as_an_orm_with_the_instruction_of_a_file(run, ca
 
 def test_a_run_without_graded_episodes_is_refused(tmp_path, capsys):
     RunFolder(tmp_path / "run").begin(preset_of("tiny"), resume=False)
+    write_jsonl(tmp_path / "run" / "phase_01" / "labelled.jsonl", [episode("d", None, 0.9)])
     assert main(["judges", "--run", str(tmp_path / "run")]) == 2
     assert "`--run` must hold graded episodes" in capsys.readouterr().err
