@@ -191,9 +191,11 @@ def test_without_a_key_fuzzy_rules_have_no_judge_which_is_said(tmp_path, hosted,
 
 
 def test_a_site_that_is_not_well_stops_the_run_before_it_begins(tmp_path, hosted):
+    """Of the three test and four train tasks four are of the shop."""
     hosted.broken["shopping"] = 502
-    with pytest.raises(BrowserError, match="shopping .*FAILED .*answered with status 502; 2 tasks need it"):
-        opened(settings(tmp_path))
+    train = write(tmp_path, TRAIN, "train.json")
+    with pytest.raises(BrowserError, match="shopping .*FAILED .*answered with status 502; 4 tasks need it"):
+        opened(settings(tmp_path, env={"train_file": train}))
 
 
 # Whole commands (browser) -------------------------------------------------------------------------------------------
