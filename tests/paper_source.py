@@ -123,6 +123,9 @@ class PaperSource:
     def generator(self, log: Path) -> tuple[Maker, object]:
         return Maker(), lambda one: (True, "")
 
+    def score(self, episodes: Sequence[Trajectory]) -> str:
+        return f"{sum(one.verdict.success for one in episodes)}/{len(episodes)}"
+
     def close(self) -> None:
         pass
 

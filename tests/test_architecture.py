@@ -39,8 +39,20 @@ LEVELS = {
     },
     2: {"gate", "chromium", "tabs", "executor", "session", "browser", "policy_loss", "model", "exchange"},
     3: {"envs", "baselines", "tiny_base"},
-    4: {"rollout", "replay", "curriculum", "role_trainer", "sft", "orm", "critic", "actor", "task_source", "prompted"},
-    5: {"phase", "report", "ablation", "options", "doctor"},
+    4: {
+        "rollout",
+        "replay",
+        "curriculum",
+        "role_trainer",
+        "sft",
+        "orm",
+        "critic",
+        "actor",
+        "task_source",
+        "prompted",
+        "served_policy",
+    },
+    5: {"phase", "report", "ablation", "options", "doctor", "judge_table"},
     6: {"run"},
 }
 """Import levels; neighbours on one level are ordered among themselves (``test_there_is_no_cycle``)."""
@@ -52,16 +64,16 @@ PARTS = {
     "curriculum": {"curriculum_report"},
     "role_trainer": {"checkpoints", "role_arguments", "update_batches"},
     "doctor": {"probes"},
+    "task_source": {"source_parts", "webarena_source", "miniwob_source"},
     "exchange": {"exchange_files", "exchange_steps", "exchange_traces", "exchange_pt"},
     "hours": {"hours_report"},
-    "task_source": {"miniwob_source"},
     "report": {"report_run", "report_numbers", "report_plots", "report_viewer", "report_page"},
 }
 """Modules that are parts of another one."""
 TORCH = {
     *("policy_loss", "model", "baselines", "tiny_base"),
     *LEVELS[4],
-    *("phase", "ablation", "options", "run", "probes", "exchange_pt", "processes"),
+    *("phase", "ablation", "options", "run", "probes", "exchange_pt", "processes", "judge_table"),
     *(name for whole in ("model", "replay", "role_trainer") for name in PARTS[whole]),
 }
 """Modules that may import torch."""

@@ -58,6 +58,8 @@ def page_score(contents, text, mode="strict"):
 class Yes:
     """A judge that agrees and remembers what it was asked."""
 
+    name = "yes"
+
     def __init__(self):
         self.asked = []
 
@@ -70,6 +72,8 @@ class Yes:
 
 class Down:
     """A judge that cannot be reached."""
+
+    name = "down"
 
     def fuzzy_match(self, intent, reference, answer):
         raise Ungradable("the judge timed out")

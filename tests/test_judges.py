@@ -20,7 +20,10 @@ from webrl_lite.judges import (
     compare,
     connect,
     data_url,
+    file_picture,
+    filed_pictures,
     judge_all,
+    reward_source,
     stored_orm,
     stored_picture,
     truth,
@@ -416,3 +419,43 @@ def test_a_served_judge_and_the_stored_orm_stand_in_one_table():
         judges = {"ORM": stored_orm(), "text": TextJudge(client(server))}
         comparison = compare(judges, episodes, concurrent=1)
     assert [row.accuracy for row in comparison.rows] == [0.5, 1.0]
+
+
+# Pictures in files and judges by name -------------------------------------------------------------------------------
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def test_a_picture_goes_from_the_evidence_to_a_file_and_the_judge_finds_it_there(tmp_path):
+    filed = file_picture(episode(), tmp_path, "phase_01/pictures/rollouts-0003")
+    assert filed.evidence["screenshot"] == "phase_01/pictures/rollouts-0003.png"
+    assert (tmp_path / "phase_01" / "pictures" / "rollouts-0003.png").read_bytes() == PNG
+    assert filed_pictures(tmp_path)(filed) == PICTURE
+    assert filed_pictures(tmp_path)(episode()) == PICTURE
+    bare = episode(evidence={"screenshot": None})
+    assert file_picture(bare, tmp_path, "x") is bare and filed_pictures(tmp_path)(bare) is None
+
+
+def test_a_trace_cannot_name_a_picture_outside_its_run(tmp_path):
+    (tmp_path / "secret.png").write_bytes(PNG)
+    (tmp_path / "run").mkdir()
+    assert filed_pictures(tmp_path / "run")(episode(evidence={"screenshot": "../secret.png"})) is None
+
+
+@pytest.mark.parametrize(("name", "requests"), [("text", 1), ("screenshot", 1), ("caption", 2)])
+def test_a_judge_of_episodes_is_taken_by_name(name, requests):
+    with serving(says("A page. [YES]")) as server:
+        verdict = reward_source(name, client(server), stored_picture)(episode())
+    assert (verdict.mode, verdict.score, len(server.requests)) == (f"judge-{name}", 1.0, requests)
+
+
+def test_a_judge_of_episodes_that_there_is_not_is_refused():
+    with pytest.raises(ValueError, match="`name` must be one of text, screenshot, caption, got 'orm'"):
+        reward_source("orm", connect(LlmConfig()), stored_picture)
+
+
+def test_a_graders_version_names_its_judge():
+    with serving(says("[CORRECT]")) as server:
+        assert score(AnswerJudge(client(server)), "a dozen", fuzzy_match=["12"]).version == "1, judge m, prompt 1"
+    assert score(answer_judge("offline"), "12", fuzzy_match=["12"]).version == "1, judge offline"
+    assert score(None, "12", fuzzy_match=["12"]).version == "1"

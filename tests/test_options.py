@@ -117,3 +117,84 @@ def test_the_help_shows_defaults_and_sources(capsys):
     shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert "--actor.lam FLOAT" in shown and "(paper §2.1: 0.5)" in shown and "(default: 0.5)" in shown
     assert "ablate methods x seeds from one start" in shown
+
+
+# What a word stands for ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [["--env", "webarena_lite"], ["--env=webarena_lite"]])
+def test_the_set_of_tasks_has_a_short_option(arguments):
+    assert parse([*arguments, "--env.tasks", "3", "27"]).config.env.name == "webarena_lite"
+    assert parse([*arguments, "--env.tasks", "3", "27"]).config.env.tasks == ("3", "27")
+
+
+def test_a_set_that_there_is_not_is_refused_with_those_there_are(capsys):
+    with pytest.raises(SystemExit):
+        parse(["--env", "webarna"])
+    assert "webarena_verified" in capsys.readouterr().err
+
+
+def test_a_released_checkpoint_brings_its_settings_over_the_preset_and_under_what_is_set(tmp_path):
+    """Quantization is the preset's, 2048 new tokens the checkpoint's, 17 steps the file's, the mode the option's."""
+    file = tmp_path / "a.yaml"
+    file.write_text("rollout:\n  max_steps: 17\n")
+    words = ["eval", "--preset", "gpu24", "--config", str(file), "--env.evaluator", "strict"]
+    config = parse([*words, "--model.name", "THUDM/webrl-llama-3.1-8b"]).config
+    assert (config.model.name, config.model.quantization) == ("THUDM/webrl-llama-3.1-8b", "nf4")
+    assert (config.model.template, config.model.max_length, config.env.observation) == ("webrl-llama3", 16384, "webrl")
+    assert (config.rollout.max_new_tokens, config.rollout.max_steps, config.env.evaluator) == (2048, 17, "strict")
+
+
+def test_a_released_checkpoint_may_stand_in_the_file(tmp_path):
+    file = tmp_path / "a.yaml"
+    file.write_text("model:\n  name: THUDM/webrl-glm-4-9b\n  max_length: 4096\n")
+    config = parse(["eval", "--config", str(file)]).config
+    assert (config.model.template, config.model.max_length, config.env.evaluator) == ("webrl-glm4", 4096, "vab")
+
+
+def test_another_model_brings_nothing():
+    assert parse(["--model.name", "tiny"]).config == preset("tiny")
+
+
+def test_chat_is_the_models_own_form_whatever_the_preset_says():
+    assert parse(["eval", "--preset", "gpu24"]).config.model.template == "webrl-llama3"
+    assert parse(["eval", "--preset", "gpu24", "--policy", "chat"]).config.model.template == "chat"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["eval", "--policy", "prompted", "--adapter", "x"],
+            "`--adapter` must stand with `--policy actor`, got prompted",
+        ),
+        (["eval", "--model.name", "THUDM/webrl-orm-llama-3.1-8b"], "`model.name` must be an agent's"),
+    ],
+)
+def test_what_cannot_act_is_refused(arguments, said):
+    with pytest.raises(ConfigError, match=said):
+        parse(arguments)
+
+
+def test_the_help_of_eval_says_who_can_act(capsys):
+    with pytest.raises(SystemExit):
+        parse(["eval", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "prompted: the served model of --llm.base_url and --llm.model, as a chat" in shown
+    assert "chat: the same in the model's own chat form" in shown
+
+
+def test_judges_are_compared_with_the_runs_settings_and_another_model(tmp_path):
+    RunFolder(tmp_path / "run").begin(Config(seed=5, out=str(tmp_path / "run")), resume=False)
+    request = parse(["judges", "--run", str(tmp_path / "run"), "--judges", "orm", "caption", "--llm.model", "m"])
+    assert (request.config.seed, request.config.llm.model) == (5, "m")
+    assert (request.own.judges, request.own.limit) == (["orm", "caption"], None)
+
+
+def test_the_help_of_judges_needs_no_run_and_a_preset_beside_a_run_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as raised:
+        parse(["judges", "--help"])
+    assert raised.value.code == 0 and "--llm.base_url" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="`--run` must stand without --preset and --config"):
+        parse(["judges", "--preset", "small"])

@@ -5,15 +5,18 @@ import json
 import random
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
+from local_llm import says, serving
 from paper_source import config, open_paper
 from safetensors.torch import load_file
 
 from webrl_lite import phase
 from webrl_lite.baselines import METHODS
+from webrl_lite.config import CurriculumConfig, LlmConfig, OrmConfig
 from webrl_lite.experience import Experience, read_experience
 from webrl_lite.run_folder import RunFolder
 from webrl_lite.trajectory import StopReason, Task, Trajectory, read_jsonl, write_jsonl
@@ -144,6 +147,49 @@ def test_an_episode_that_the_environment_broke_is_no_lesson(tmp_path, monkeypatc
     phase.select(run, 1)
     names = {row.trajectory_id for row in rows(run, 1, "selected.jsonl") if row.source == "current"}
     assert episodes[0].trajectory_id not in names and len(names) == len(episodes) - 1
+
+
+# A served judge in the ORM's place ----------------------------------------------------------------------------------
+
+
+def judged(folder: Path, base_url: str, **orm: object) -> phase.Run:
+    """A run of one phase whose rollouts a served model labels."""
+    llm = LlmConfig(model="m", base_url=base_url, retries=1, backoff_s=0.01, timeout_s=orm.pop("timeout_s", 30.0))
+    few = CurriculumConfig(phases=1, tasks_per_phase=4, value_min=0.0, value_max=1.0)
+    return finished(folder, orm=OrmConfig(judge="text", **orm), llm=llm, curriculum=few)
+
+
+def test_a_served_judge_labels_and_no_orm_is_trained(tmp_path):
+    """It calls every second episode a success; what the graders say is kept beside."""
+    with serving(says("Done. [YES]"), says("Not done. [NO]"), says("[YES]"), says("[NO]")) as server:
+        run = judged(tmp_path / "out", server.url)
+        assert len(server.requests) == 4
+    labelled = list(read_jsonl(run.path(1, "labelled.jsonl"), Trajectory))
+    assert sorted(one.verdict.score for one in labelled) == [0.0, 0.0, 1.0, 1.0]
+    assert {(one.verdict.mode, one.verdict.version) for one in labelled} == {("judge-text", "m, prompt 1")}
+    assert {one.evidence["grader"] for one in labelled} <= {0.0, 1.0}
+    assert not (tmp_path / "out" / "orm").exists()
+    measured = json.loads(run.path(1, "orm.json").read_text())["rollouts"]
+    assert (measured["judge"], measured["judged"], measured["ungraded"]) == ("text", 4, 0)
+    rewards = {row.trajectory_id: row.reward for row in rows(run, 1) if row.source == "current"}
+    assert rewards == {one.trajectory_id: one.verdict.score for one in labelled}
+
+
+@pytest.mark.parametrize("fault", ["dead", "slow", "nonsense"])
+def test_a_judge_that_cannot_be_asked_or_understood_leaves_ungraded_counts_and_goes_on(tmp_path, fault):
+    held = threading.Event()
+    replies = {"dead": says("x"), "slow": lambda handler: held.wait(30), "nonsense": says("Perhaps.")}
+    with serving(replies[fault]) as server:
+        base_url = "http://127.0.0.1:9/v1" if fault == "dead" else server.url
+        run = judged(tmp_path / "out", base_url, **({"timeout_s": 0.3} if fault == "slow" else {}))
+        held.set()
+    labelled = list(read_jsonl(run.path(1, "labelled.jsonl"), Trajectory))
+    assert [one.verdict.score for one in labelled] == [None] * 4
+    lines = [json.loads(line) for line in (tmp_path / "out" / "stages.jsonl").read_text().splitlines()]
+    [label] = [line for line in lines if line["stage"] == "phase_01/label"]
+    assert (label["successes"], label["of"], label["ungraded"]) == (0, 4, 4)
+    assert not [row for row in rows(run, 1) if row.source == "current"]
+    assert run.path(1, "evaluation.jsonl").is_file()
 
 
 # Methods ------------------------------------------------------------------------------------------------------------

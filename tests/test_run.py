@@ -10,8 +10,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+import test_released
+import tiny_models
 
 from webrl_lite.run import main
+from webrl_lite.trajectory import Trajectory, read_jsonl
 
 pytestmark = pytest.mark.timeout(420)  # whole runs in processes of their own
 ROOT = Path(__file__).parent.parent
@@ -128,3 +131,29 @@ def test_ctrl_c_ends_with_130_says_how_to_go_on_and_leaves_no_browser(tmp_path):
     assert f"--resume {tmp_path / 'out'}" in rest
     gone, alive = psutil.wait_procs(children, timeout=10)
     assert not alive
+
+
+@pytest.mark.parametrize("policy", ["actor", "chat"])
+def test_a_released_checkpoint_or_any_model_in_its_chat_form_is_evaluated(tmp_path, policy):
+    """A small random model under the checkpoint's name: what is stored are the hashes of the prompts it read."""
+    model = tmp_path / "webrl-llama-3.1-8b"
+    if policy == "actor":
+        model.symlink_to(test_released.folder("webrl-llama3").name)
+    else:
+        model = tiny_models.folder("llama")
+    words = f"eval --model.name {model} --policy {policy} --eval.tasks 1 --rollout.max_steps 1"
+    limits = "--rollout.max_new_tokens 6 --rollout.environments 1 --model.max_length 4000 --env.evaluator strict"
+    assert main([*words.split(), *limits.split(), "--out", str(tmp_path / "out")]) == 0
+    [played] = read_jsonl(tmp_path / "out" / "phase_00" / "evaluation.jsonl", Trajectory)
+    [step] = played.steps
+    observed = step.observation.startswith("<html")
+    assert observed == (policy == "actor")
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert config["model"]["template"] == ("webrl-llama3" if policy == "actor" else "chat")
+    assert len(step.token_ids) <= 6 and len(step.prompt_hash) == 16
+
+
+def test_a_dead_server_ends_an_evaluation_with_1_and_its_address(tmp_path, capsys):
+    words = "eval --policy prompted --eval.tasks 1 --llm.base_url http://127.0.0.1:9/v1 --llm.retries 0"
+    assert main([*words.split(), "--rollout.environments", "1", "--out", str(tmp_path / "out")]) == 1
+    assert "http://127.0.0.1:9/v1 failed at step 0 of task" in capsys.readouterr().err

@@ -1,8 +1,11 @@
 """The environment: gymnasium's contract, stop rules, faults, isolation of workers."""
 
+import base64
+import dataclasses
 import math
 import os
 import signal
+import struct
 import threading
 import time
 import warnings
@@ -375,6 +378,60 @@ def test_no_secret_stands_in_a_trace(sites, shared_browser):
 
 
 # Batches --------------------------------------------------------------------------------------------------------
+
+
+def test_a_picture_of_the_last_page_is_kept_where_it_is_wanted(sites, shared_browser):
+    """A JPEG of the window, 1280 by 720: its size stands in the frame header."""
+    env = WebEnv(sites, browser=shared_browser, picture=True)
+    env.reset(options={"task": sites.tasks[0]})
+    env.step('exit(message="done")')
+    value = env.trajectory.evidence["screenshot"]
+    assert value.startswith("data:image/jpeg;base64,")
+    image = base64.b64decode(value.partition(",")[2])
+    frame = image.index(b"\xff\xc0")
+    assert struct.unpack(">HH", image[frame + 5 : frame + 9]) == (720, 1280)
+    assert env.trajectory.verdict.graded
+    env.close()
+
+
+def test_no_picture_is_taken_otherwise(env):
+    env.reset(seed=1)
+    env.step('exit(message="done")')
+    assert "screenshot" not in env.trajectory.evidence
+
+
+def test_a_judge_that_takes_its_time_does_not_stop_the_other_episodes(plain, shared_browser):
+    """The first episode's judge answers only when the second one has taken a step."""
+    stepped = threading.Event()
+    batch = WebEnvBatch(plain, 2, browser=shared_browser, evaluator="webarena", judge=Waiting(stepped))
+    rules = {"eval_types": ["string_match"], "reference_answers": {"fuzzy_match": ["a dozen"]}}
+    task = dataclasses.replace(plain.tasks[0], eval=rules)
+    batch.reset([task, task])
+    act = batch.envs[1]._session.act
+
+    async def step(action):
+        outcome = await act(action)
+        stepped.set()
+        return outcome
+
+    batch.envs[1]._session.act = step
+    results = batch.step(['exit(message="12")', 'do(action="Wait")'])
+    assert (results[0][1], results[1][1]) == (1.0, 0.0)
+    batch.close()
+
+
+class Waiting:
+    """A judge that says yes when an event has happened, and no if it does not happen."""
+
+    name = "waiting"
+
+    def __init__(self, event: threading.Event) -> None:
+        self.event = event
+
+    def fuzzy_match(self, intent: str, reference: str, answer: str) -> bool:
+        return self.event.wait(20)
+
+    same_reason = fuzzy_match
 
 
 def test_a_batch_of_the_wrong_length_is_refused(plain, shared_browser):

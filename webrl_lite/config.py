@@ -39,6 +39,11 @@ def _positive(name: str, value: float, hint: str = "See webrl_lite/config.py.") 
     _require(math.isfinite(value) and value > 0, name, "above 0", value, hint)
 
 
+def _address(name: str, url: str | None) -> None:
+    fits = url is None or url.startswith(("http://", "https://"))
+    _require(fits, name, "an address http://... or https://...", url, "Use e.g. http://127.0.0.1:8000/v1.")
+
+
 @dataclass(frozen=True)
 class ModelConfig:
     """The base that all roles share."""
@@ -128,6 +133,9 @@ class SftConfig(TrainConfig):
     """(paper Table 4)"""
     episodes: int | None = None
     """Demonstrations learned from, drawn with the seed; None: all. (paper §3: all 1,186)"""
+    file: str | None = None
+    """Demonstrations: trajectories of ours, or the authors' traces, conversations or ``.pt``. None: those that ship
+    with the embedded sites; on WebArena, where none ship, the first actor is the base as it is."""
 
     SECTION: typing.ClassVar[str] = "sft"
 
@@ -149,6 +157,9 @@ class OrmConfig(TrainConfig):
     threshold: float = 0.5
     """A rollout is a success if P(YES) / (P(YES) + P(NO)) is above this; a tie is a failure. (paper §2.2 compares the
     two, which is 0.5; released process_data.py:311 calls a tie a success)"""
+    judge: Literal["orm", "text", "screenshot", "caption"] = "orm"
+    """Who labels rollouts: this model, or the served model of ``llm`` from the last page's text, from a picture of it,
+    or from its own description of the picture. (paper §2.2: the ORM, compared with GPT-4, GPT-4V and captions)"""
     rollouts: int | None = None
     """Train tasks that the first actor plays, graded, for the ORM to learn from and for the first failures; None: each
     train task once. (paper Appendix B: about 12,000 rollouts)"""
@@ -272,7 +283,11 @@ class RolloutConfig:
     max_new_tokens: int = 128
     """Tokens of a reply. (released: 512 in training, 2048 in evaluation)"""
     base_url: str | None = None
-    """Address of an OpenAI-compatible server that generates; None: the loaded model does."""
+    """Address of a server of completions that generates, such as vLLM's ``http://127.0.0.1:8000/v1``, into which the
+    actor of each phase is loaded; None: the loaded model does."""
+    tolerance: float = 0.05
+    """Most distance, in nats a token, of the server's log-probabilities from the loaded model's; more is another
+    adapter. (ours: a base in another precision than the server's needs more)"""
 
     def __post_init__(self) -> None:
         for name in ("environments", "max_steps", "parse_failures", "equal_replies", "max_new_tokens"):
@@ -282,24 +297,50 @@ class RolloutConfig:
             value = getattr(self, name)
             _require(0 <= value <= 10, f"rollout.{name}", "in [0, 10]", value, "0 is greedy.")
         _require(0 < self.top_p <= 1, "rollout.top_p", "in (0, 1]", self.top_p, "1 samples from all tokens.")
+        _positive("rollout.tolerance", self.tolerance, "Use e.g. 0.05.")
+        _address("rollout.base_url", self.base_url)
 
 
 @dataclass(frozen=True)
 class EnvConfig:
     """The tasks and how a page becomes text."""
 
-    name: Literal["embedded"] = "embedded"
-    """Set of tasks."""
+    name: Literal["embedded", "miniwob", "webarena", "webarena_lite", "webarena_verified"] = "embedded"
+    """Set of tasks; ``--env NAME`` is short for it. WebArena's sites are yours: their addresses are in SHOPPING,
+    SHOPPING_ADMIN, REDDIT, GITLAB, MAP and WIKIPEDIA."""
+    tasks_file: str | None = None
+    """WebArena: file of tasks in place of the set's own, which is in an installed wheel."""
+    train_file: str | None = None
+    """WebArena: graded tasks that the first actor plays, a file or the name of a set; None: the set's own train tasks,
+    else those of ``sft.file``, else WebArena's that are not in WebArena-Lite."""
+    tasks: tuple[str, ...] | None = None
+    """Only these: names of MiniWoB++ tasks, ids of WebArena's test tasks. None: all."""
+    train_seeds: int = 10
+    """MiniWoB++: seeds of each task to learn from."""
+    test_seeds: int = 5
+    """MiniWoB++: further seeds of each task to be tested on."""
     observation: Literal["lite", "webrl"] = "lite"
     """Format of a page's text: ours, or the authors' (released checkpoints need it)."""
     observation_tokens: int = 900
     """Most tokens of a page."""
-    evaluator: Literal["strict", "webarena", "vab"] = "strict"
-    """Mode of the graders."""
+    evaluator: Literal["auto", "strict", "webarena", "vab"] = "auto"
+    """Mode of the graders; ``auto``: the one in which scores on the set are published, ``strict`` on our own."""
+    judge: Literal["model", "offline", "none"] = "model"
+    """Who decides WebArena's fuzzy rules: the served model of ``llm``, a typed comparison, or nobody. What nobody
+    decides, also for want of a key, is ungraded."""
+    pictures: bool = False
+    """Keep a picture of every episode's last page, for judges that look at one; ``orm.judge`` keeps what it needs."""
+    reset: str = ""
+    """WebArena: what puts the sites into their first state: ``env-ctrl``, a command, or nothing."""
+    reset_each: Literal["run", "episode"] = "run"
+    """WebArena: reset once, or before every episode, which needs a copy of the sites for each environment."""
 
     def __post_init__(self) -> None:
         tokens = self.observation_tokens
         _require(tokens >= 64, "env.observation_tokens", "at least 64", tokens, "A page needs some hundreds.")
+        for name in ("train_seeds", "test_seeds"):
+            value = getattr(self, name)
+            _require(value >= 1, f"env.{name}", "at least 1", value, "Use e.g. 5.")
 
 
 @dataclass(frozen=True)
@@ -344,10 +385,7 @@ class LlmConfig:
             _require(math.isfinite(value) and value >= least, f"llm.{name}", f"at least {least}", value, hint)
         _positive("llm.timeout_s", self.timeout_s, "Use e.g. 60.")
         _require(bool(self.model), "llm.model", "a name", self.model, "Use e.g. gpt-4o-2024-05-13.")
-        url = self.base_url
-        hint = "Use e.g. http://127.0.0.1:8000/v1."
-        fits = url is None or url.startswith(("http://", "https://"))
-        _require(fits, "llm.base_url", "an address http://... or https://...", url, hint)
+        _address("llm.base_url", self.base_url)
 
     def pause_s(self, tries: int) -> float:
         """Return the pause after so many failed tries, without jitter: 1, 2, 4, ... times ``backoff_s``, capped."""
@@ -404,6 +442,11 @@ class Config:
     env: EnvConfig = field(default_factory=EnvConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
     llm: LlmConfig = field(default_factory=LlmConfig)
+
+    @property
+    def pictures(self) -> bool:
+        """Return whether pictures of last pages are kept."""
+        return self.env.pictures or self.orm.judge in ("screenshot", "caption")
 
     def __post_init__(self) -> None:
         _require(self.seed >= 0, "seed", "at least 0", self.seed, "Use e.g. 0.")

@@ -85,6 +85,9 @@ class Ungradable(Exception):
 class Judge(Protocol):
     """Decides what no rule can; each method may raise ``Ungradable``."""
 
+    name: str
+    """Stands beside the evaluator's version: scores by different judges are not comparable."""
+
     def fuzzy_match(self, intent: str, reference: str, answer: str) -> bool:
         """Whether the answer means what the reference means."""
 
@@ -412,7 +415,7 @@ def grade(
         addresses: addresses of the placeholders ``__SHOPPING__`` and so on, in any spelling of the base.
 
     Returns:
-        A verdict with score 1, 0 or None and one reason a rule.
+        A verdict with score 1, 0 or None and one reason a rule; its version names the judge, if there is one.
 
     Raises:
         TaskError: the task is malformed.
@@ -420,8 +423,9 @@ def grade(
     """
     if mode not in RULES:
         raise ValueError(f"`mode` must be one of {', '.join(MODES)}, got {mode!r}.")
+    version = VERSION if judge is None else f"{VERSION}, judge {judge.name}"
     if task.eval is None:
-        return Verdict(None, mode, VERSION, ("the task has no grader",))
+        return Verdict(None, mode, version, ("the task has no grader",))
     check(task)
     if "page" in task.eval["eval_types"]:
         return _page_verdict(evidence.get("page"))
@@ -437,7 +441,7 @@ def grade(
         for finding in graders[eval_type](case):
             findings.append(_Finding(finding.met, f"{eval_type}: {finding.reason}"))
     passed = _passes(findings)
-    return Verdict(None if passed is None else float(passed), mode, VERSION, tuple(f.reason for f in findings))
+    return Verdict(None if passed is None else float(passed), mode, version, tuple(f.reason for f in findings))
 
 
 def _passes(findings: Iterable[_Finding]) -> bool | None:
@@ -658,6 +662,7 @@ class OfflineJudge:
     weaker than a model: it does not see that an answer also says something wrong.
     """
 
+    name = "offline"
     _SMALL_WORDS = frozenset("a an the is are was were be of in on at to for and or it its that this with by".split())
     _SPELLINGS = {"cancelled": "canceled", "colour": "color", "grey": "gray", "centre": "center"}
 

@@ -98,6 +98,37 @@ def failed_tasks(trajectories: Iterable[Trajectory]) -> Iterator[Task]:
             yield task
 
 
+def read_trajectories(path: str | os.PathLike[str], known: KnownTasks | None = None) -> Iterator[Trajectory]:
+    """Yield the trajectories of a file, whichever form it has.
+
+    Args:
+        path: trajectories of ours; the authors' trace file or a folder of them; SFT conversations, in order; ``.pt``.
+        known: tasks to look sites up in, for the authors' forms, which name none.
+
+    Raises:
+        TraceError: it has none of these forms, or cannot be read.
+        OSError: there is no such file.
+    """
+    path = Path(path)
+    if path.suffix == ".pt":
+        from webrl_lite import exchange_pt
+
+        yield from exchange_pt.read_pt(path, known)
+        return
+    first: dict[str, JSON] = {} if path.is_dir() else next((record for _, record in read_records(path)), {})
+    if path.is_dir() or "trace_id" in first:
+        yield from read_traces(path, known)
+    elif "conversations" in first:
+        yield from read_conversation_trajectories(path, known)
+    elif "steps" in first:
+        yield from _ours(path, Trajectory)
+    else:
+        raise TraceError(
+            f"{path}: must hold trajectories, the authors' traces or SFT conversations, but its first object has "
+            f"{', '.join(first) or 'nothing'}. See `python -m webrl_lite.exchange --help`."
+        )
+
+
 # Command line -------------------------------------------------------------------------------------------------------
 
 

@@ -32,6 +32,7 @@ the run (web-arena-x/webarena PR 272), and judges can only be OpenAI's.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -42,7 +43,7 @@ from typing import TypeVar
 from webrl_lite import evaluators
 from webrl_lite.evaluators import OfflineJudge, Rate, Ungradable
 from webrl_lite.llm import Llm, LlmConfig, LlmError
-from webrl_lite.trajectory import JSON, StopReason, Trajectory, Verdict
+from webrl_lite.trajectory import JSON, StopReason, Trajectory, Verdict, whole_file
 
 Found = TypeVar("Found")
 Messages = list[dict[str, JSON]]
@@ -57,6 +58,8 @@ VERSION = "1"
 """Version of the prompts below; verdicts by different versions, or different models, are not comparable."""
 ANSWER_JUDGES = ("model", "offline", "none")
 """Names for ``answer_judge``."""
+EPISODE_JUDGES = ("text", "screenshot", "caption")
+"""Names for ``reward_source``."""
 GRADERS = (*evaluators.MODES, "miniwob")
 """Modes of verdicts that are the truth, and no judge's opinion."""
 
@@ -242,10 +245,61 @@ def stored_orm(threshold: float = 0.5) -> RewardSource:
     return source
 
 
+def reward_source(name: str, llm: Served, picture: Picture) -> RewardSource:
+    """Return a served model as a judge of episodes.
+
+    Args:
+        name: one of ``EPISODE_JUDGES``.
+        llm: the model; in ``caption`` it describes the picture and judges from the description.
+        picture: gives the pictures of last pages.
+
+    Raises:
+        ValueError: there is no such judge.
+    """
+    if name not in EPISODE_JUDGES:
+        raise ValueError(f"`name` must be one of {', '.join(EPISODE_JUDGES)}, got {name!r}.")
+    if name == "text":
+        return TextJudge(llm)
+    return ScreenshotJudge(llm, picture) if name == "screenshot" else CaptionJudge(llm, llm, picture)
+
+
 def stored_picture(trajectory: Trajectory) -> str | None:
     """Return the picture that an environment stored in ``evidence["screenshot"]`` as a data URL; None without one."""
     value = trajectory.evidence.get("screenshot")
     return value if isinstance(value, str) and value.startswith("data:image/") else None
+
+
+def file_picture(trajectory: Trajectory, run: Path, name: str) -> Trajectory:
+    """Move an episode's picture from its evidence to a file of the run's folder, which the evidence names instead.
+
+    Args:
+        trajectory: an episode; one without a picture comes back as it is.
+        run: folder of the run.
+        name: path of the file in it, for example ``phase_01/pictures/rollouts-0003``; the ending is added.
+    """
+    picture = stored_picture(trajectory)
+    if picture is None:
+        return trajectory
+    kind, _, data = picture.removeprefix("data:image/").partition(";base64,")
+    where = f"{name}.{kind}"
+    with whole_file(run / where) as file:
+        file.write(base64.b64decode(data))
+    return dataclasses.replace(trajectory, evidence={**trajectory.evidence, "screenshot": where})
+
+
+def filed_pictures(run: Path) -> Picture:
+    """Return what gives the pictures that ``file_picture`` filed in a run's folder."""
+
+    def picture(trajectory: Trajectory) -> str | None:
+        where = trajectory.evidence.get("screenshot")
+        if not isinstance(where, str):
+            return None
+        file = (run / where).resolve()
+        if not (file.is_relative_to(run.resolve()) and file.is_file()):
+            return stored_picture(trajectory)
+        return data_url(file.read_bytes())
+
+    return picture
 
 
 def data_url(image: bytes) -> str:

@@ -26,19 +26,23 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from webrl_lite import actor, critic, orm, sft
+from webrl_lite import actor, critic, judges, orm, sft
 from webrl_lite.baselines import METHODS, Method
-from webrl_lite.config import Config, ConfigError
+from webrl_lite.config import Config
 from webrl_lite.curriculum import CurriculumError, critic_values, evolve, failure_set, first_values, orm_values
 from webrl_lite.curriculum_report import filter_errors, read_rejected, write_rejected
+from webrl_lite.llm import Llm
 from webrl_lite.model import ROLES, SharedBase
+from webrl_lite.observation import count_tokens_default
 from webrl_lite.processes import rank, world
+from webrl_lite.prompted import PromptedPolicy
 from webrl_lite.prompts import ORM_SYSTEM
 from webrl_lite.released import orm_question
 from webrl_lite.replay import build, collect, credit, read_experience, write_experience
-from webrl_lite.rollout import ModelPolicy, rollout
+from webrl_lite.rollout import ModelPolicy, Policy, rollout
 from webrl_lite.run_folder import RunFolder, write_json
-from webrl_lite.task_source import TaskSource
+from webrl_lite.served_policy import CompletionServer, ServedPolicy, serve_actor
+from webrl_lite.task_source import TaskSource, open_source
 from webrl_lite.trajectory import JSON, StopReason, Task, Trajectory, Verdict, read_jsonl, whole_file, write_jsonl
 
 HELD_OUT = 5
@@ -51,9 +55,12 @@ class Run:
 
     config: Config
     folder: RunFolder
-    shared: SharedBase
+    shared: SharedBase | None
+    """None where a served model acts alone."""
     source: TaskSource | None
     """None in a process that only trains along (``processes``)."""
+    server: CompletionServer | None = None
+    """Who generates, if not ``shared``."""
 
     @property
     def method(self) -> Method:
@@ -88,16 +95,17 @@ def open_run(config: Config, folder: RunFolder, roles: Sequence[str] = ROLES) ->
     Args:
         config: the settings.
         folder: where everything is written.
-        roles: which roles of the base are needed.
+        roles: which roles of the base are needed; none: no base is loaded.
 
     Raises:
-        ConfigError: ``rollout.base_url`` is set.
+        ServerError: the server of ``rollout.base_url`` does not answer.
+        TaskSourceError, BrowserError: as ``task_source.open_source``.
     """
-    if config.rollout.base_url is not None:
-        raise ConfigError(
-            f"`rollout.base_url` must be None, got {config.rollout.base_url!r}: the loop samples from the loaded "
-            "model, whose token ids and log-probabilities it trains on. Leave it out."
-        )
+    if not roles:
+        return Run(config, folder, None, open_source(config, count_tokens_default, ()))
+    server = None if config.rollout.base_url is None else CompletionServer(config.rollout.base_url)
+    if server is not None:
+        server.models()  # one that is not there is missed now and not after SFT
     shared = SharedBase.load(
         config.model,
         config.lora,
@@ -110,8 +118,8 @@ def open_run(config: Config, folder: RunFolder, roles: Sequence[str] = ROLES) ->
     def count(text: str) -> int:
         return len(tokenizer.encode(text, add_special_tokens=False))
 
-    source = TaskSource(config, count, tuple(tokenizer.get_added_vocab())) if rank() == 0 else None
-    return Run(config, folder, shared, source)
+    source = open_source(config, count, tuple(tokenizer.get_added_vocab())) if rank() == 0 else None
+    return Run(config, folder, shared, source, server)
 
 
 def learn(run: Run) -> None:
@@ -124,7 +132,11 @@ def learn(run: Run) -> None:
 
 
 def before_phases(run: Run) -> None:
-    """Make the first actor and the judge."""
+    """Make the first actor and the judge; what would be missed hours later is looked for first."""
+    if run.source is not None:
+        run.source.first_tasks(run.config.seed)
+        if run.method.loss is not None and run.method.curriculum:
+            run.source.generator(run.folder.path / "llm.jsonl")
     fine_tune(run)
     evaluate(run, 0)
     play_first(run)
@@ -157,6 +169,8 @@ def fine_tune(run: Run) -> None:
     def train() -> dict[str, JSON]:
         rows = [row.sample for row in read_experience(run.path(0, "experience.jsonl"))]
         folder = run.folder.path / "sft"
+        if not rows:  # no demonstrations: the base as it is
+            return _untrained(run, "actor", folder)
         done = sft.train(run.shared, rows, run.config.sft, folder, seed=run.config.seed, report_to=run.config.report_to)
         return {"updates": done.steps, **_last(done.metrics, "loss")}
 
@@ -173,7 +187,12 @@ def play_first(run: Run) -> None:
 
 
 def train_judge(run: Run) -> None:
-    """Train the ORM on the first rollouts and on as many demonstrations as make successes no rarer than failures."""
+    """Train the ORM on the first rollouts and on as many demonstrations as make successes no rarer than failures.
+
+    Nothing is trained where a served judge labels and no ORM is asked.
+    """
+    if run.config.orm.judge != "orm" and run.config.curriculum.first_phase != "orm":
+        return
     folder = run.folder.path / "orm"
     lessons_file, report = folder / "lessons.jsonl", folder / "report.json"
 
@@ -233,7 +252,8 @@ def choose_tasks(run: Run, k: int) -> None:
             earlier += read_jsonl(run.path(before, "tasks.jsonl"), Task) if before else ()
         if k > 1:
             run.shared.load_role("critic", run.critic(k - 1))
-        run.shared.load_role("orm", run.folder.path / "orm" / "final")
+        if run.config.curriculum.first_phase == "orm":
+            run.shared.load_role("orm", run.folder.path / "orm" / "final")
         value_of = first_values(
             run.config.curriculum,
             k,
@@ -276,29 +296,31 @@ def play(run: Run, k: int) -> None:
 
 
 def label(run: Run, k: int) -> None:
-    """Let the ORM say which episodes succeeded; what a grader says is kept beside it, for measuring alone."""
+    """Let the ORM, or a served judge, say which episodes succeeded; a grader's word is kept beside it, for measuring.
+
+    An episode that a judge leaves ungraded is counted and not learned from.
+    """
     result = run.path(k, "labelled.jsonl")
 
     def work() -> dict[str, JSON]:
-        run.shared.load_role("orm", run.folder.path / "orm" / "final")
         played = _read(run.path(k, "rollouts.jsonl"))
         judged = [one for one in played if one.stop != StopReason.ENV_ERROR and one.steps]
-        judgements = _judge(run, judged)
-        by_name = {one.trajectory_id: said for one, said in zip(judged, judgements, strict=True)}
-        threshold = run.config.orm.threshold
+        said = (_orm_labels if run.config.orm.judge == "orm" else _judge_labels)(run, k, judged)
         labelled = []
         for one in played:
-            said = by_name.get(one.trajectory_id)
-            score = None if said is None else float(said.success(threshold))
-            evidence = {**one.evidence, "grader": _grade(one), "orm": None if said is None else asdict(said)}
-            verdict = Verdict(score, mode="orm", version=f"threshold {threshold:g}")
+            verdict, record = said.get(one.trajectory_id, (Verdict(None), None))
+            evidence = {**one.evidence, "grader": _grade(one), "orm": record}
             labelled.append(dataclasses.replace(one, verdict=verdict, evidence=evidence))
-        known = [one for one in judged if _grade(one) is not None]
-        measured = _measure(run, known, [by_name[one.trajectory_id] for one in known])
+        measured = _measured(run, labelled)
         write_json(run.path(k, "orm.json"), {"rollouts": measured})
         write_jsonl(result, labelled)
-        successes = sum(one.success(threshold) for one in judgements)
-        return {"successes": successes, "of": len(judged), **_last(measured or {}, "accuracy")}
+        verdicts = [verdict for verdict, _ in said.values()]
+        return {
+            "successes": sum(verdict.success for verdict in verdicts),
+            "of": len(judged),
+            "ungraded": sum(not verdict.graded for verdict in verdicts),
+            **_last(measured or {}, "accuracy"),
+        }
 
     run.folder.once(f"phase_{k:02d}/label", result, work)
 
@@ -375,20 +397,32 @@ def train_actor(run: Run, k: int) -> None:
     _train(run, f"phase_{k:02d}/actor", run.actor(k), work)
 
 
-def evaluate(run: Run, k: int) -> None:
-    """Play the test tasks with a phase's actor, graded; the ORM's opinion is kept beside the grade."""
-    file = run.folder.path / "tasks_test.jsonl"
+def evaluate(run: Run, k: int, *, prompted: bool = False) -> None:
+    """Play the test tasks with a phase's actor, graded; the ORM's opinion is kept beside the grade.
+
+    ``evaluation.txt`` is the score for people: evaluator, graded, ungraded and faulted episodes, interval, floor.
+
+    Args:
+        run: the run.
+        k: the phase.
+        prompted: whether the served model of ``llm`` plays instead.
+    """
+    file, result = run.folder.path / "tasks_test.jsonl", run.path(k, "evaluation.jsonl")
 
     def tasks() -> Sequence[Task]:
         if not file.exists():
             write_jsonl(file, run.source.test)
         return run.source.test
 
-    temperature = run.config.rollout.eval_temperature
     _play(
-        run, f"phase_{k:02d}/evaluation", run.path(k, "evaluation.jsonl"), tasks,
-        actor_of=k, seed=run.config.eval.seed, temperature=temperature,
+        run, f"phase_{k:02d}/evaluation", result, tasks,
+        actor_of=None if prompted else k, seed=run.config.eval.seed, temperature=run.config.rollout.eval_temperature,
     )  # fmt: skip
+    score = run.path(k, "evaluation.txt")
+    if rank() == 0 and not score.exists():
+        played = _read(result)
+        with whole_file(score) as file:
+            file.write(f"{played[0].policy}\n{run.source.score(played)}\n".encode())
 
 
 def evaluate_adapter(run: Run, adapter: Path | None) -> None:
@@ -434,17 +468,19 @@ def _play(
     result: Path,
     choose: Callable[[], Sequence[Task]],
     *,
-    actor_of: int,
+    actor_of: int | None,
     seed: int,
     temperature: float | None = None,
 ) -> None:
     def work() -> dict[str, JSON]:
         tasks = choose()
-        run.shared.load_role("actor", run.actor(actor_of))
-        policy = ModelPolicy(run.shared, run.config, temperature=temperature)
-        version = f"actor@phase_{actor_of:02d}:{run.shared.role_version('actor')}"
+        policy, version = _acting(run, result.parent, actor_of, temperature)
         episodes = rollout(tasks, run.source.environments, policy, seed=seed, name=version)
-        played = list(_shown(episodes, len(tasks), name))
+        where = f"{result.parent.name}/pictures/{result.stem}"
+        played = [
+            judges.file_picture(one, run.folder.path, f"{where}-{number:04d}")
+            for number, one in enumerate(_shown(episodes, len(tasks), name))
+        ]
         if temperature is not None and (run.folder.path / "orm" / "final").exists():
             played = _with_opinion(run, played)
         write_jsonl(result, played)
@@ -454,9 +490,23 @@ def _play(
             "of": len(grades),
             "steps": sum(len(one.steps) for one in played),
             "env_errors": sum(one.stop == StopReason.ENV_ERROR for one in played),
+            **({"dollars": policy.llm.usage.dollars} if isinstance(policy, PromptedPolicy) else {}),
         }
 
     run.folder.once(name, result, work)
+
+
+def _acting(run: Run, folder: Path, actor_of: int | None, temperature: float | None) -> tuple[Policy, str]:
+    """Return who plays, and its name: the actor of a phase, or the served model if that is None."""
+    if actor_of is None:
+        policy = PromptedPolicy(Llm(run.config.llm, folder / "agent.jsonl"), temperature=temperature)
+        return policy, policy.name
+    run.shared.load_role("actor", run.actor(actor_of))
+    version = f"actor@phase_{actor_of:02d}:{run.shared.role_version('actor')}"
+    if run.server is not None:
+        name = serve_actor(run.server, run.shared, run.config, run.actor(actor_of))
+        return ServedPolicy(run.server, name, run.shared, run.config, temperature=temperature), version
+    return ModelPolicy(run.shared, run.config, temperature=temperature), version
 
 
 def _shown(episodes: Iterable[Trajectory], number: int, name: str) -> Iterator[Trajectory]:
@@ -490,11 +540,40 @@ def _judge(run: Run, episodes: Sequence[Trajectory]) -> list[orm.Judgement]:
     return orm.judge(run.shared, [_judge_prompt(run, one) for one in episodes])
 
 
+def _orm_labels(run: Run, k: int, episodes: Sequence[Trajectory]) -> dict[str, tuple[Verdict, JSON]]:
+    """Return the ORM's verdict of each episode by its name, with its judgement."""
+    run.shared.load_role("orm", run.folder.path / "orm" / "final")
+    threshold = run.config.orm.threshold
+    version = f"threshold {threshold:g}"
+    return {
+        one.trajectory_id: (Verdict(float(said.success(threshold)), "orm", version), asdict(said))
+        for one, said in zip(episodes, _judge(run, episodes), strict=True)
+    }
+
+
+def _judge_labels(run: Run, k: int, episodes: Sequence[Trajectory]) -> dict[str, tuple[Verdict, JSON]]:
+    """Return a served judge's verdict of each episode by its name; one that it cannot give is ungraded."""
+    llm = judges.connect(run.config.llm, run.path(k, "judge.jsonl"))
+    source = judges.reward_source(run.config.orm.judge, llm, judges.filed_pictures(run.folder.path))
+    verdicts = judges.judge_all(source, episodes)
+    return {one.trajectory_id: (verdict, None) for one, verdict in zip(episodes, verdicts, strict=True)}
+
+
+def _measured(run: Run, labelled: Sequence[Trajectory]) -> dict[str, JSON] | None:
+    """Compare labels with graders; None if no grade is known."""
+    known = [one for one in labelled if judges.truth(one) is not None]
+    if run.config.orm.judge == "orm":
+        known = [one for one in known if one.evidence["orm"] is not None]
+        return _measure(run, known, [orm.Judgement(**one.evidence["orm"]) for one in known])
+    [row] = judges.compare({run.config.orm.judge: lambda one: one.verdict}, known).rows
+    return {**asdict(row), "accuracy": row.accuracy} if known else None
+
+
 def _measure(run: Run, episodes: Sequence[Trajectory], judgements: Sequence[orm.Judgement]) -> dict[str, JSON] | None:
     """Compare judgements with graders; None if no grade is known."""
     if not episodes:
         return None
-    truth = [bool(_grade(one)) for one in episodes]
+    truth = [judges.truth(one) for one in episodes]
     return asdict(orm.evaluate(judgements, truth, run.config.orm.threshold))
 
 

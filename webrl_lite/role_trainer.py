@@ -163,16 +163,19 @@ class RoleTrainer(Trainer, Generic[Row]):
         chosen = {name: getattr(args, name) for name in (*DECISIVE, *own)}
         base = self.shared.model.get_base_model()
         held = [p for name, p in base.named_parameters() if "lora_" not in name and p.is_floating_point()]
-        return {name: str(value).removesuffix(".0") for name, value in chosen.items()} | {  # 3 and 3.0 are one
-            "trainer": self.name,
-            "schedule": args.lr_scheduler_type.value,
-            "optimizer": args.optim.value,
-            # a few numbers of every tensor; one that is quantized is missing, so that is another base too
-            "base": _digest(type(base).__name__, *((p.dtype, p.detach().flatten()[:16].tolist()) for p in held)),
-            "tokenizer": _digest(*sorted(self.shared.tokenizer.get_vocab().items())),
-            "rows": str(len(self.train_dataset)),
-            "data": _digest(*self.train_dataset),
-        }
+        return (
+            {name: str(value).removesuffix(".0") for name, value in chosen.items()}
+            | {  # 3 and 3.0 are one
+                "trainer": self.name,
+                "schedule": args.lr_scheduler_type.value,
+                "optimizer": args.optim.value,
+                # a few numbers of every tensor; one that is quantized is missing, so that is another base too
+                "base": _digest(type(base).__name__, *((p.dtype, p.detach().flatten()[:16].tolist()) for p in held)),
+                "tokenizer": _digest(*sorted(self.shared.tokenizer.get_vocab().items())),
+                "rows": str(len(self.train_dataset)),
+                "data": _digest(*self.train_dataset),
+            }
+        )
 
     # Training ---------------------------------------------------------------------------------------------------
 

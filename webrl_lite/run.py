@@ -5,6 +5,10 @@
     python -m webrl_lite.run --actor.beta 0.5 --seed 1
     python -m webrl_lite.run --resume runs/webrl       go on after a kill
     python -m webrl_lite.run ablate --methods webrl filtered_bc --seeds 0 1 2
+    python -m webrl_lite.run --env webarena_lite --preset gpu24    on sites that you host
+    python -m webrl_lite.run eval --env webarena_lite --model.name THUDM/webrl-llama-3.1-8b
+    python -m webrl_lite.run eval --policy prompted --llm.model gpt-4o
+    python -m webrl_lite.run judges --run runs/webrl --judges orm text
     python -m webrl_lite.run --help                    all settings
 
 On a CPU a run starts further processes that train along (``processes``); for several GPUs start it by
@@ -16,11 +20,13 @@ after Ctrl-C. Everything that was finished lies in the run's folder.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from webrl_lite import released
 from webrl_lite.config import ConfigError
 from webrl_lite.options import PROGRAM, Request, parse
 from webrl_lite.run_folder import RunError, RunFolder
@@ -50,25 +56,17 @@ def _known_errors() -> tuple[type[Exception], ...]:
     from webrl_lite.batching import RuleError
     from webrl_lite.browser import BrowserError
     from webrl_lite.curriculum import CurriculumError
+    from webrl_lite.envs.miniwob import MiniwobError
     from webrl_lite.llm import LlmError
     from webrl_lite.model_shape import PlanError
     from webrl_lite.processes import HelperError
     from webrl_lite.prompt_tokens import PromptError
+    from webrl_lite.served_policy import ServerError
     from webrl_lite.task_source import TaskSourceError
     from webrl_lite.trajectory import TraceError
 
-    own = (
-        RuleError,
-        BrowserError,
-        CurriculumError,
-        HelperError,
-        LlmError,
-        PlanError,
-        PromptError,
-        TaskSourceError,
-        TraceError,
-    )
-    return (*own, FloatingPointError, OSError)
+    own = (RuleError, BrowserError, CurriculumError, HelperError, LlmError, MiniwobError, PlanError, PromptError)
+    return (*own, ServerError, TaskSourceError, TraceError, FloatingPointError, OSError)
 
 
 def train(request: Request) -> int:
@@ -84,9 +82,15 @@ def train(request: Request) -> int:
         "orm": phase.before_phases,
         "eval": lambda run: phase.evaluate_adapter(run, request.own.adapter),
     }
-    roles = ("actor",) if request.command == "eval" else ROLES
-    config = request.config
-    folder = RunFolder(request.resume or config.out, tell=_tell)
+    roles: tuple[str, ...] = ("actor",) if request.command == "eval" else ROLES
+    if request.command == "eval" and request.own.policy == "prompted":
+        roles = ()
+        parts["eval"] = lambda run: phase.evaluate(run, 0, prompted=True)
+    folder = RunFolder(request.resume or request.config.out, tell=_tell)
+    config = dataclasses.replace(request.config, out=str(folder.path))  # a run may have been moved
+    checkpoint = released.checkpoint(config.model.name)
+    if roles and checkpoint is not None and checkpoint.note and processes.rank() == 0:
+        _tell(f"{checkpoint.name}: {checkpoint.note}")
     command = [sys.executable, "-m", "webrl_lite.run", request.command, "--resume", str(folder.path)]
     number = 1 if torch.cuda.is_available() or request.command == "eval" else config.processes or processes.on_a_cpu()
     if processes.rank() > 0:
@@ -111,6 +115,19 @@ def ablate(request: Request) -> int:
 
     own = request.own
     return ablation.compare(request.config, methods=own.methods, seeds=own.seeds, jobs=own.jobs, tell=_tell)
+
+
+def judges(request: Request) -> int:
+    """Compare judges on a run's episodes."""
+    from webrl_lite import judge_table
+
+    own = request.own
+    checkpoint = released.checkpoint(own.orm_model or "")
+    if checkpoint is not None and own.orm_instruction is None:
+        _tell(f"{checkpoint.name}: {checkpoint.note}")
+    more = {"limit": own.limit, "model": own.orm_model, "instruction": own.orm_instruction}
+    _tell(judge_table.write(own.run, own.judges, request.config, **more))
+    return 0
 
 
 def report(request: Request) -> int:
@@ -139,7 +156,7 @@ def doctor(request: Request) -> int:
 
 COMMANDS: dict[str, Callable[[Request], int]] = {
     **{"train": train, "sft": train, "orm": train, "eval": train, "ablate": ablate},
-    **{"report": report, "plan": plan, "doctor": doctor},
+    **{"judges": judges, "report": report, "plan": plan, "doctor": doctor},
 }
 
 
@@ -147,7 +164,11 @@ def _show(folder: Path) -> int:
     """Print the table of a run and where its report is."""
     from webrl_lite import report as pages
 
-    _tell(f"\n{pages.table(folder).strip()}\n\nreport: {pages.write(folder)}")
+    _tell(f"\n{pages.table(folder).strip()}\n")
+    scores = sorted(folder.glob("phase_*/evaluation.txt"))
+    if scores:
+        _tell(scores[-1].read_text(encoding="utf-8"))
+    _tell(f"report: {pages.write(folder)}")
     return 0
 
 

@@ -30,8 +30,9 @@ from webrl_lite.trajectory import JSON, whole_file
 
 CONFIG = "config.json"
 STAGES = "stages.jsonl"
-FREE = ("out", "report_to", "processes")
-"""Settings that may differ when a run goes on: they change no result but for the rounding of sums."""
+FREE = ("out", "report_to", "processes", "rollout.base_url")
+"""Settings that may differ when a run goes on: they change no result but for the rounding of sums; a server may have
+moved."""
 LEAST_SPACE = 200 * 2**20
 """Bytes that must be free before a stage begins; trainers ask for what their checkpoints need besides."""
 

@@ -28,6 +28,8 @@ from webrl_lite.tabs import WATCH_JS, Limits, Tabs
 
 CLOSE_SECONDS = 5.0
 BLOCKED_LINES = 3
+PICTURE_QUALITY = 70
+"""Of 100; small text stays readable, and a picture of a window has about 100 KB."""
 
 
 class PageError(LookupError):
@@ -345,6 +347,12 @@ class Session:
             if until is None or until(text) or time.monotonic() > end:
                 return text
             await tabs.wait_for_change(time.time() * 1000)
+
+    async def screenshot(self) -> bytes | None:
+        """Return a JPEG picture of what the active tab shows, as large as its window; None if it is being left."""
+        async with self._guard(self.limits.step):
+            page = self.tabs.active
+            return await self.tabs.ask(page.screenshot(type="jpeg", quality=PICTURE_QUALITY, animations="disabled"))
 
     async def final(self) -> Final:
         """Freeze the episode: read what is to be graded, then close the agent's tabs so that nothing goes on."""

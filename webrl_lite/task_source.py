@@ -1,14 +1,13 @@
 """Where a run's tasks come from: environments, task sets, demonstrations, and who makes new tasks.
 
-``open_source`` reads ``env`` of a configuration and starts what it names; so far the five embedded sites. What a run
-asks of it is in ``TaskSource``, so other sets of tasks take its place.
+``open_source`` reads ``env`` of a configuration and starts what it names: the five embedded sites (here), MiniWoB++
+(``miniwob_source``) or WebArena on sites that the user hosts (``webarena_source``). What a run asks of any of them
+is ``TaskSource``.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,56 +17,73 @@ from webrl_lite.envs.embedded import world
 from webrl_lite.envs.embedded.backend import EmbeddedSites
 from webrl_lite.envs.embedded.demonstrations import demonstrations
 from webrl_lite.envs.embedded.generator import Catalogue, OfflineGenerator, SiteCheck, Truths
-from webrl_lite.envs.web_env import StopRules, WebEnvBatch
+from webrl_lite.envs.web_env import WebEnvBatch
+from webrl_lite.envs.webarena_tasks import score
 from webrl_lite.llm import Llm
 from webrl_lite.served_tasks import ModelCheck, ModelGenerator
+from webrl_lite.source_parts import (
+    FirstPages,
+    TaskSource,
+    TaskSourceError,
+    demonstrations_in,
+    draw,
+    environment_options,
+)
 from webrl_lite.trajectory import Task, Trajectory
 
-
-class TaskSourceError(RuntimeError):
-    """Tasks that cannot be had: names what failed and the way out."""
+__all__ = ["EmbeddedSource", "TaskSource", "TaskSourceError", "open_source"]
 
 
-class TaskSource:
-    """The embedded sites as a run uses them."""
+def open_source(config: Config, count_tokens: Callable[[str], int], special_tokens: Sequence[str]) -> TaskSource:
+    """Start the set of tasks that ``env.name`` says; the browser starts with the first episode.
 
-    environments: WebEnvBatch
-    """``rollout.environments`` worlds on one browser."""
-    train: tuple[Task, ...]
-    test: tuple[Task, ...]
-    """What every evaluation plays."""
+    Args:
+        config: gives ``env``, ``rollout``, ``eval``, ``sft`` and who makes new tasks.
+        count_tokens: tokens of a text, by the policy's tokenizer.
+        special_tokens: the tokenizer's special tokens, which no page may write.
+
+    Raises:
+        TaskSourceError: the tasks cannot be had.
+        BrowserError: a site that the user hosts is not well.
+    """
+    if config.env.name == "embedded":
+        return EmbeddedSource(config, count_tokens, special_tokens)
+    if config.env.name == "miniwob":
+        from webrl_lite.envs.miniwob import TEST_SEEDS
+        from webrl_lite.miniwob_source import MiniwobSource
+
+        env, first = config.env, TEST_SEEDS[0]
+        return MiniwobSource(
+            config,
+            count_tokens,
+            special_tokens,
+            tasks=env.tasks,
+            train_seeds=range(env.train_seeds),
+            test_seeds=range(first, first + env.test_seeds),
+        )
+    from webrl_lite.webarena_source import WebArenaSource
+
+    return WebArenaSource(config, count_tokens, special_tokens)
+
+
+class EmbeddedSource:
+    """The embedded sites as a run uses them; see ``TaskSource``."""
 
     def __init__(self, config: Config, count_tokens: Callable[[str], int], special_tokens: Sequence[str]) -> None:
-        """Start the sites; the browser starts with the first episode.
-
-        Args:
-            config: gives ``env``, ``rollout``, ``eval`` and ``curriculum.generator``.
-            count_tokens: tokens of a text, by the policy's tokenizer.
-            special_tokens: the tokenizer's special tokens, which no page may write.
-        """
+        """Start the sites; the arguments are those of ``open_source``."""
         self._config = config
         self._sites = EmbeddedSites()
         self._catalogue = Catalogue.open(self._sites.folder / world.PRISTINE)
         self._truths = Truths(self._catalogue)
-        self._pages: dict[str, str] = {}
         self.train = tuple(task for task in self._sites.tasks if task.split == "train")
-        self.test = _draw(
+        self.test = draw(
             [task for task in self._sites.tasks if task.split == config.eval.split],
             config.eval.tasks,
             f"test:{config.eval.seed}",
         )
-        rollout = config.rollout
-        self.environments = WebEnvBatch(
-            self._sites,
-            rollout.environments,
-            mode=config.env.observation,
-            budget=config.env.observation_tokens,
-            count_tokens=count_tokens,
-            special_tokens=special_tokens,
-            evaluator=config.env.evaluator,
-            rules=StopRules(rollout.max_steps, rollout.parse_failures, rollout.equal_replies),
-            owns_backend=True,
-        )
+        options = environment_options(config, count_tokens, special_tokens)
+        self.environments = WebEnvBatch(self._sites, config.rollout.environments, owns_backend=True, **options)
+        self.first_page = FirstPages(self.environments)
 
     def close(self) -> None:
         """End the browser and the sites."""
@@ -75,30 +91,15 @@ class TaskSource:
         self._sites.close()
 
     def demonstrations(self, seed: int) -> tuple[Trajectory, ...]:
-        """Return the demonstrations that SFT learns from: ``sft.episodes`` of them, the same for the same seed."""
-        return _draw(demonstrations(), self._config.sft.episodes, f"demonstrations:{seed}")
+        """Return ``sft.episodes`` of the demonstrations that ship with the sites, or of those in ``sft.file``."""
+        sft = self._config.sft
+        tests = [task for task in self._sites.tasks if task.split.startswith("test")]
+        found = demonstrations_in(sft.file, self.train, test=tests) if sft.file else demonstrations()
+        return draw(found, sft.episodes, f"demonstrations:{seed}")
 
     def first_tasks(self, seed: int) -> tuple[Task, ...]:
-        """Return the train tasks that the first actor plays: ``orm.rollouts`` of them."""
-        return _draw(self.train, self._config.orm.rollouts, f"first:{seed}")
-
-    def first_page(self, task: Task) -> str:
-        """Return the text of the page that a task starts on; tasks that start alike see the same page.
-
-        Raises:
-            TaskSourceError: the environment could not start the task.
-        """
-        key = json.dumps([task.start_url, task.extra.get("sessions")])
-        if key not in self._pages:
-            rest = [None] * (len(self.environments.envs) - 1)
-            values, info = self.environments.reset([dataclasses.replace(task, task_id=task.task_id or "new"), *rest])[0]
-            if "env_error" in info:
-                raise TaskSourceError(
-                    f"the first page of {task.task_id} ({task.start_url}) could not be read: {info['env_error']}. Go "
-                    "on with --resume; `doctor` tells what is wrong if it stays so."
-                )
-            self._pages[key] = values["text"]
-        return self._pages[key]
+        """Return the train tasks that the first actor plays."""
+        return draw(self.train, self._config.orm.rollouts, f"first:{seed}")
 
     def graded(self, tasks: Sequence[Task]) -> list[Task]:
         """Return generated tasks with the grader that the sites know for them, where they know one.
@@ -117,10 +118,7 @@ class TaskSource:
         return None if truth is None else truth.feasible
 
     def generator(self, log: Path) -> tuple[Generator, Feasible]:
-        """Return who makes new tasks and who tells which can be done.
-
-        Args:
-            log: where a served model's requests are written.
+        """Return the served model where ``curriculum.generator`` wants it, else the sites' own generator.
 
         Raises:
             LlmError: the served model has no key.
@@ -130,16 +128,13 @@ class TaskSource:
             return ModelGenerator(llm), ModelCheck(llm)
         return OfflineGenerator(self._catalogue), SiteCheck(self._catalogue)
 
+    def score(self, episodes: Sequence[Trajectory]) -> str:
+        """Return the score with evaluator, interval and the always-"N/A" floor."""
+        mode = self.environments.envs[0].evaluator
+        return str(score(episodes, name=f"embedded, {self._config.eval.split}", mode=mode))
+
 
 def served(config: Config) -> bool:
-    """Return whether a served model makes the new tasks."""
+    """Return whether a served model makes the new tasks of the embedded sites."""
     chosen = config.curriculum.generator
     return chosen == "llm" or chosen == "auto" and config.llm.base_url is not None
-
-
-def _draw(items: Sequence, number: int | None, seed: str) -> tuple:
-    """Return some of the items, in their order; all if None or if there are no more."""
-    if number is None or number >= len(items):
-        return tuple(items)
-    chosen = sorted(random.Random(seed).sample(range(len(items)), number))
-    return tuple(items[index] for index in chosen)

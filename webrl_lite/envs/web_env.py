@@ -28,6 +28,7 @@ from webrl_lite import evaluators
 from webrl_lite.actions import Action, ActionError, parse
 from webrl_lite.browser import Browser, BrowserError
 from webrl_lite.envs.backend import Backend, Start
+from webrl_lite.judges import data_url
 from webrl_lite.observation import Observation, count_tokens_default
 from webrl_lite.session import PageError, Session
 from webrl_lite.trajectory import JSON, Step, StopReason, Task, Trajectory, Verdict
@@ -108,6 +109,7 @@ class WebEnv(gymnasium.Env[Values, str]):
         rules: StopRules = StopRules(),  # noqa: B008  (frozen)
         evaluator: str | None = None,
         judge: evaluators.Judge | None = None,
+        picture: bool = False,
         render_mode: str | None = None,
         owns_backend: bool = False,
     ) -> None:
@@ -125,6 +127,7 @@ class WebEnv(gymnasium.Env[Values, str]):
             rules: when an episode ends without ``exit``.
             evaluator: mode of the grader; the backend's usual one if None.
             judge: judges free-text answers; without one such tasks are ungraded.
+            picture: whether the trajectory keeps a picture of the last page, ``evidence["screenshot"]``, for judges.
             render_mode: ``ansi`` makes ``render`` return the observation's text.
             owns_backend: whether ``close`` closes the backend too.
         """
@@ -139,6 +142,7 @@ class WebEnv(gymnasium.Env[Values, str]):
         if self.evaluator not in evaluators.MODES:
             raise ValueError(f"`evaluator` must be one of {', '.join(evaluators.MODES)}, got {self.evaluator!r}.")
         self.judge = judge
+        self.picture = picture
         self.render_mode = render_mode
         self._owns_browser, self._owns_backend = browser is None, owns_backend
         self._by_id = {task.task_id: task for task in (*backend.tasks, *self.tasks)}
@@ -316,10 +320,14 @@ class WebEnv(gymnasium.Env[Values, str]):
         if stop is not StopReason.ENV_ERROR:
             try:
                 left = await self._left()
+                picture = await self._session.screenshot() if self.picture else None
                 final_url = (await self._session.final()).url
                 if self.task.eval is not None:
                     evidence = await self._evidence(final_url, left)
-                    verdict = self._grade(answer, final_url, evidence)
+                    # in a thread: a served judge takes its time, and the other episodes play on this loop
+                    verdict = await asyncio.to_thread(self._grade, answer, final_url, evidence)
+                if picture is not None:
+                    evidence["screenshot"] = data_url(picture)
                 if not await asyncio.to_thread(self.backend.alive):
                     raise BrowserError("The sites stopped answering before the episode could be graded.")
             except BrowserError as failure:

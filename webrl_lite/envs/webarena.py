@@ -45,7 +45,7 @@ class WebArenaSites:
         self,
         source: str = "webarena_lite",
         *,
-        train: str | None = None,
+        train: str | Sequence[Task] | None = None,
         evaluator: str | None = None,
         addresses: Mapping[str, str] | None = None,
         environ: Mapping[str, str] | None = None,
@@ -57,8 +57,8 @@ class WebArenaSites:
 
         Args:
             source: ``webarena_lite``, ``webarena``, ``webarena_verified``, ``webarena_verified_hard``, or a path.
-            train: further tasks, of split ``train``, by name or path; of a published set only those that are not in
-                WebArena-Lite. Their ids get ``train.`` in front, and one whose instruction is a test task's is dropped.
+            train: further tasks, of split ``train``, as they are or by name or path; of a published set only those that
+                are not in WebArena-Lite. Ids get ``train.`` in front; one with a test task's instruction is dropped.
             evaluator: mode of the grader; the set's own if None, ``strict`` for a path.
             addresses: by site, in place of environment variables.
             environ: environment variables; the process's own if None.
@@ -222,13 +222,15 @@ class WebArenaSites:
         )
 
 
-def _training(source: str, tests: Sequence[Task], evaluator: str) -> tuple[Task, ...]:
+def _training(source: str | Sequence[Task], tests: Sequence[Task], evaluator: str) -> tuple[Task, ...]:
     """Return training tasks, none of which is a test task."""
     taken = {_folded(task.intent) for task in tests}
+    given = read_tasks(source, repair=evaluator == "strict").tasks if isinstance(source, str) else source
+    published = isinstance(source, str) and source in SETS
     return tuple(
         dataclasses.replace(task, task_id=f"train.{task.task_id}", split="train")
-        for task in read_tasks(source, repair=evaluator == "strict").tasks
-        if (source not in SETS or task.split == "train") and _folded(task.intent) not in taken
+        for task in given
+        if (not published or task.split == "train") and _folded(task.intent) not in taken
     )
 
 

@@ -1,0 +1,69 @@
+"""Which source of tasks a name opens, and the embedded sites as one."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from webrl_lite.config import ConfigError, EnvConfig, from_dict
+from webrl_lite.envs.embedded.demonstrations import demonstrations
+from webrl_lite.observation import count_tokens_default
+from webrl_lite.task_source import EmbeddedSource, open_source
+from webrl_lite.trajectory import StopReason, Trajectory, Verdict, write_jsonl
+
+
+def opened(**groups: object) -> object:
+    return open_source(from_dict(groups), count_tokens_default, ())
+
+
+def test_miniwob_gets_names_and_seeds_and_no_test_seed_is_a_train_seed(monkeypatch):
+    """Train seeds count from 0, test seeds from the first that its module names for testing."""
+    asked = {}
+    maker = SimpleNamespace(MiniwobSource=lambda *given, **named: asked.update(named) or given)
+    monkeypatch.setitem(sys.modules, "webrl_lite.miniwob_source", maker)
+    monkeypatch.setitem(sys.modules, "webrl_lite.envs.miniwob", SimpleNamespace(TEST_SEEDS=(1000, 1001)))
+    opened(env={"name": "miniwob", "tasks": ["click-test", "enter-text"], "train_seeds": 3, "test_seeds": 2})
+    assert asked["tasks"] == ("click-test", "enter-text")
+    assert (list(asked["train_seeds"]), list(asked["test_seeds"])) == ([0, 1, 2], [1000, 1001])
+
+
+@pytest.mark.parametrize("name", ["train_seeds", "test_seeds"])
+def test_seeds_are_at_least_one(name):
+    with pytest.raises(ConfigError, match=f"`env.{name}` must be at least 1, got 0"):
+        EnvConfig(**{name: 0})
+
+
+@pytest.fixture
+def own_file(tmp_path):
+    """Three of the shipped demonstrations, the second of them as a failure."""
+    first, second, third = demonstrations()[:3]
+    failed = Trajectory(second.task, second.steps, StopReason.EXIT, verdict=Verdict(0.0, "strict", "1"))
+    write_jsonl(tmp_path / "own.jsonl", [first, failed, third])
+    return tmp_path / "own.jsonl"
+
+
+def test_the_embedded_sites_take_demonstrations_of_a_file(own_file):
+    source = opened(sft={"file": str(own_file), "episodes": None})
+    try:
+        assert isinstance(source, EmbeddedSource)
+        expected = [demonstrations()[0].task.task_id, demonstrations()[2].task.task_id]
+        assert [one.task.task_id for one in source.demonstrations(0)] == expected
+        assert {task.split for task in source.train} == {"train"}
+        assert source.environments.envs[0].evaluator == "strict"
+        assert not source.environments.envs[0].picture
+        change = next(task for task in source.test if task.kind == "change")
+        played = [Trajectory(change, (), StopReason.EXIT, verdict=Verdict(1.0, "strict", "1"))]
+        lines = source.score(played).splitlines()
+        assert lines[0] == "embedded, test, evaluator strict 1: 1/1 = 100.0 %, Wilson 95 % [20.7, 100.0]"
+        assert lines[2].startswith('floor: an agent that always answers "N/A": 0 of 1')
+    finally:
+        source.close()
+
+
+@pytest.mark.parametrize("groups", [{"env": {"pictures": True}}, {"orm": {"judge": "screenshot"}}])
+def test_pictures_are_taken_where_a_judge_looks_at_them(groups):
+    source = opened(**groups)
+    try:
+        assert source.environments.envs[0].picture
+    finally:
+        source.close()
