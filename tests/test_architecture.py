@@ -73,7 +73,7 @@ PARTS = {
 TORCH = {
     *("policy_loss", "model", "baselines", "tiny_base"),
     *LEVELS[4],
-    *("phase", "ablation", "options", "run", "probes", "exchange_pt", "processes", "judge_table"),
+    *("phase", "ablation", "options", "run", "probes", "exchange_pt", "judge_table"),
     *(name for whole in ("model", "replay", "role_trainer") for name in PARTS[whole]),
 }
 """Modules that may import torch."""

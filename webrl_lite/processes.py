@@ -4,7 +4,7 @@ The first process does everything; the others take their part of each training s
 through the rest. ``accelerate launch --num_processes N -m webrl_lite.run`` starts one for each GPU. On a CPU a run
 starts its helpers itself, because small matrices keep one core each busier than several together.
 
-Standard library, and torch when helpers end. The environment variables are torch's own (``RANK``, ``WORLD_SIZE``).
+Standard library only. The environment variables are torch's own (``RANK``, ``WORLD_SIZE``).
 """
 
 from __future__ import annotations
@@ -110,16 +110,3 @@ def helpers(command: Sequence[str], number: int) -> Iterator[None]:
             process.wait()
         for name in mine:
             os.environ.pop(name, None)
-        _forget()
-
-
-def _forget() -> None:
-    """End torch's process group, so that this process can begin another run."""
-    if "torch" not in sys.modules:
-        return
-    import torch.distributed
-    from accelerate.state import AcceleratorState
-
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
-    AcceleratorState._reset_state(reset_partial_state=True)

@@ -75,6 +75,7 @@ def train(request: Request) -> int:
 
     from webrl_lite import phase, processes
     from webrl_lite.model import ROLES
+    from webrl_lite.update_batches import leave_group
 
     parts: dict[str, Callable[[phase.Run], None]] = {
         "train": phase.learn,
@@ -106,6 +107,8 @@ def train(request: Request) -> int:
         except Exception:
             _tell(f"what was finished is in {folder.path}. Go on with: --resume {folder.path}")
             raise
+        finally:
+            leave_group()
     return _show(folder.path) if processes.rank() == 0 else 0
 
 

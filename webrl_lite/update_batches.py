@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -73,3 +74,10 @@ def sum_gradients(accelerator: Accelerator, parameters: Sequence[nn.Parameter]) 
     summed = accelerator.reduce(torch.cat([gradient.flatten() for gradient in own]), reduction="sum")
     for parameter, gradient in zip(parameters, summed.split([p.numel() for p in parameters]), strict=True):
         parameter.grad = gradient.view_as(parameter)
+
+
+def leave_group() -> None:
+    """End this process's part in a group of processes, so that it can begin another run, alone or with others."""
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+    AcceleratorState._reset_state(reset_partial_state=True)
