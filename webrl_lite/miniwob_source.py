@@ -21,7 +21,9 @@ from webrl_lite.curriculum import Feasible, Generator
 from webrl_lite.envs.embedded.oracle import OracleLost
 from webrl_lite.envs.miniwob import TEST_SEEDS, TRAIN_SEEDS, MiniwobError, MiniwobPages, instance
 from webrl_lite.envs.miniwob_play import play_oracle
-from webrl_lite.envs.web_env import StopRules, WebEnv, WebEnvBatch
+from webrl_lite.envs.web_env import WebEnv, WebEnvBatch
+from webrl_lite.envs.webarena_tasks import score
+from webrl_lite.source_parts import FirstPages, draw, environment_options
 from webrl_lite.trajectory import Task, Trajectory
 
 NEW_SEEDS = range(10_000, 1_000_000)
@@ -36,6 +38,7 @@ class MiniwobSource:
     train: tuple[Task, ...]
     test: tuple[Task, ...]
     """What every evaluation plays."""
+    first_page: FirstPages
 
     def __init__(
         self,
@@ -81,24 +84,19 @@ class MiniwobSource:
             self._browser.close()
             raise
         self.train = tuple(task for task in self._pages.tasks if task.split == "train")
-        self.test = _draw(
+        self.test = draw(
             [task for task in self._pages.tasks if task.split == config.eval.split],
             config.eval.tasks,
             f"test:{config.eval.seed}",
         )
         self._demonstrations: dict[int, tuple[Trajectory, ...]] = {}
-        self._first_pages: dict[str, str] = {}
-        rollout = config.rollout
         self.environments = WebEnvBatch(
             self._pages,
-            rollout.environments,
+            config.rollout.environments,
             browser=self._browser,
-            mode=config.env.observation,
-            budget=config.env.observation_tokens,
-            count_tokens=count_tokens,
-            special_tokens=special_tokens,
-            rules=StopRules(rollout.max_steps, rollout.parse_failures, rollout.equal_replies),
+            **environment_options(config, count_tokens, special_tokens),
         )
+        self.first_page = FirstPages(self.environments)
 
     def close(self) -> None:
         """End the browser and the server."""
@@ -118,7 +116,7 @@ class MiniwobSource:
                 f"{self._config.env.observation!r}: the oracles that play them read no other."
             )
         if seed not in self._demonstrations:
-            tasks = _draw(self.train, self._config.sft.episodes, f"demonstrations:{seed}")
+            tasks = draw(self.train, self._config.sft.episodes, f"demonstrations:{seed}")
             played = self._play(tasks)
             if tasks and not played:
                 raise MiniwobError("no demonstration could be played. Look at the pages with `tests/benchmarks`.")
@@ -152,24 +150,7 @@ class MiniwobSource:
 
     def first_tasks(self, seed: int) -> tuple[Task, ...]:
         """Return the train tasks that the first actor plays: ``orm.rollouts`` of them."""
-        return _draw(self.train, self._config.orm.rollouts, f"first:{seed}")
-
-    def first_page(self, task: Task) -> str:
-        """Return the text of the page that a task starts on.
-
-        Raises:
-            BrowserError: the environment could not start the task.
-        """
-        if task.start_url not in self._first_pages:
-            rest = [None] * (len(self.environments.envs) - 1)
-            values, info = self.environments.reset([dataclasses.replace(task, task_id=task.task_id or "new"), *rest])[0]
-            if "env_error" in info:
-                raise BrowserError(
-                    f"The first page of {task.task_id} ({task.start_url}) could not be read: {info['env_error']} Go on "
-                    "with --resume; `doctor` tells what is wrong if it stays so."
-                )
-            self._first_pages[task.start_url] = values["text"]
-        return self._first_pages[task.start_url]
+        return draw(self.train, self._config.orm.rollouts, f"first:{seed}")
 
     def graded(self, tasks: Sequence[Task]) -> list[Task]:
         """Return generated tasks with their pages as graders; for measuring the ORM only."""
@@ -186,6 +167,11 @@ class MiniwobSource:
             return False
         asked = self._pages.intents([(name, seed)], self._browser)[0]
         return task.intent == asked and task.start_url == instance(name, seed, asked).start_url
+
+    def score(self, episodes: Sequence[Trajectory]) -> str:
+        """Return the score with the interval and the floor."""
+        mode = self.environments.envs[0].evaluator
+        return str(score(episodes, name=f"MiniWoB++, {self._config.eval.split}", mode=mode))
 
     def generator(self, log: Path) -> tuple[Generator, Feasible]:
         """Return who makes new instances and who tells which can be done.
@@ -210,19 +196,11 @@ class NewSeeds:
 
     def propose(self, sites: tuple[str, ...], failed: Sequence[Task], count: int, seed: str) -> list[Task]:
         """Return instances of the failed tasks' pages in turn, each with a seed of ``NEW_SEEDS``."""
-        draw = random.Random(f"miniwob:{seed}")
+        rng = random.Random(f"miniwob:{seed}")
         names = [task.family.removeprefix("miniwob.") for task in failed]
-        wanted = [(names[i % len(names)], draw.choice(NEW_SEEDS)) for i in range(count)]
+        wanted = [(names[i % len(names)], rng.choice(NEW_SEEDS)) for i in range(count)]
         intents = self._pages.intents(wanted, self._browser)
         return [
             dataclasses.replace(instance(name, number, intent), task_id="", eval=None)
             for (name, number), intent in zip(wanted, intents, strict=True)
         ]
-
-
-def _draw(items: Sequence, number: int | None, seed: str) -> tuple:
-    """Return some of the items, in their order; all if None or if there are no more."""
-    if number is None or number >= len(items):
-        return tuple(items)
-    chosen = sorted(random.Random(seed).sample(range(len(items)), number))
-    return tuple(items[index] for index in chosen)
