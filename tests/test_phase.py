@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -221,19 +223,36 @@ def test_a_finished_run_does_nothing_again(run):
     assert (run.folder.path / "stages.jsonl").read_text() == before
 
 
-@pytest.mark.parametrize("number", range(10))
-def test_a_run_that_was_killed_at_any_moment_goes_on_to_the_same_result(run, tmp_path, number):
-    """Ten random moments between the first second and the end, SIGKILL, by pid."""
-    command = [sys.executable, str(SCRIPT), str(tmp_path / "out")]
+def killed(folder: Path, number: int) -> Path:
+    """Begin a run in a process of its own and end it with SIGKILL at a random moment of its first twelve seconds."""
     environment = {"PYTHONPATH": f"{ROOT}:{SCRIPT.parent}", "OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
+    process = subprocess.Popen(
+        [sys.executable, str(SCRIPT), str(folder)],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
+    )  # fmt: skip
     assert process.stdout.readline() == "began\n"
     time.sleep(random.Random(number).uniform(0.5, 12))
     process.kill()
     process.wait()
-    chosen = config(tmp_path / "out")
-    folder = RunFolder(tmp_path / "out")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def killed_runs(tmp_path_factory) -> Iterator[list[Future[Path]]]:
+    """Ten runs, the next one on its way to its end while a test goes on with the one before."""
+    folder = tmp_path_factory.mktemp("killed")
+    with ThreadPoolExecutor(1) as pool:
+        yield [pool.submit(killed, folder / str(number), number) for number in range(10)]
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_a_run_that_was_killed_at_any_moment_goes_on_to_the_same_result(run, killed_runs, number):
+    """Ten random moments between the first second and the end, SIGKILL, by pid."""
+    out = killed_runs[number].result()
+    chosen = config(out)
+    folder = RunFolder(out)
     folder.begin(chosen, resume=True)
     with folder.lock():
         phase.learn(open_paper(chosen, folder))
-    assert results(tmp_path / "out") == results(run.folder.path)
+    assert results(out) == results(run.folder.path)
