@@ -77,7 +77,7 @@ def test_every_stage_has_one_line_with_its_time(run):
     lines = [json.loads(line) for line in (run.folder.path / "stages.jsonl").read_text().splitlines()]
     one_phase = ["tasks", "rollout", "label", "select", "critic", "advantage", "actor", "evaluation"]
     assert [line["stage"] for line in lines] == [
-        "demonstrations", "sft", "phase_00/evaluation", "phase_00/rollout", "orm",
+        "demonstrations", "sft", "phase_00/evaluation", "phase_00/rollout", "orm/lessons", "orm", "orm/report",
         *(f"phase_01/{name}" for name in one_phase), *(f"phase_02/{name}" for name in one_phase),
     ]  # fmt: skip
     assert all(line["seconds"] >= 0 and line["peak_bytes"] > 0 for line in lines)
