@@ -31,3 +31,14 @@ def test_the_task_table_counts_what_ships(sites):
         for split, number in zip(("train", "test", "test_families"), splits, strict=True):
             assert sum(task.split == split for task in own) == int(number), (name, split)
     assert f"{len(sites.tasks):,} tasks in {len({task.family for task in sites.tasks})} families" in README
+
+
+def test_scripts_are_started_as_modules_where_they_are_told_of():
+    """Started by its path a script does not find the package."""
+    for path in (
+        ROOT / "README.md",
+        *(ROOT / "tests" / "benchmarks").iterdir(),
+        *(ROOT / "tests" / "gpu").glob("*.py"),
+    ):
+        if path.is_file():
+            assert "python tests/" not in path.read_text(encoding="utf-8"), path.name

@@ -1,6 +1,6 @@
 """Speed of the environment: steps per second with 1, 2 and 4 contexts, and BrowserGym's on the same pages.
 
-    python tests/benchmarks/env_steps.py [--steps 160] [--browsergym FOLDER]
+    python -m tests.benchmarks.env_steps [--steps 160] [--browsergym FOLDER]
 
 Every environment walks the same cycle of moves over the embedded shop (open a category, scroll down, scroll up, go
 back). A step is the action, the wait until the page is quiet, and the text of the page. BrowserGym's core walks it in

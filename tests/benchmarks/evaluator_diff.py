@@ -6,7 +6,7 @@ environment of their own, ours in this one; every disagreement is counted by its
 
     python -m venv wa
     wa/bin/pip install --no-deps libwebarena nltk regex click joblib tqdm beartype==0.12.0
-    python tests/benchmarks/evaluator_diff.py --python wa/bin/python [--nltk-data FOLDER] [--examples 2]
+    python -m tests.benchmarks.evaluator_diff --python wa/bin/python [--nltk-data FOLDER] [--examples 2]
 
 What the evaluators import but do not use for this (browser, model clients) is replaced by empty modules. The judge is
 a fixed rule on both sides. NLTK needs its sentence data (``punkt_tab``), in FOLDER or where NLTK looks for it; without
@@ -309,6 +309,8 @@ def judge_with_public_evaluators(source: Path, target: Path) -> None:
 
 class FixedJudge:
     """``judged_same`` as a judge of ours."""
+
+    name = "every word of the reference"
 
     def fuzzy_match(self, intent: str, reference: str, answer: str) -> bool:
         return judged_same(reference, answer)

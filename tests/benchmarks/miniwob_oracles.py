@@ -1,6 +1,6 @@
 """Plays pages of MiniWoB++ by their oracles and writes how often each was won, as a Markdown table.
 
-    python tests/benchmarks/miniwob_oracles.py [--tasks click-test ...] [--seeds 0 1 2 3 4] [--out FILE.md]
+    python -m tests.benchmarks.miniwob_oracles [--tasks click-test ...] [--seeds 0 1 2 3 4] [--out FILE.md]
 
 Needs the package ``miniwob`` and a browser. Every episode goes through ``WebEnv``: the agent's observation, grammar and
 executor, one try each; an episode that the environment failed is counted apart. Without ``--out`` it only prints; rows
@@ -22,7 +22,7 @@ from webrl_lite.envs.web_env import WebEnv
 from webrl_lite.trajectory import StopReason, Task
 
 ROW = re.compile(r"\| [\w-]+ \| \d+ \| \d+ \|")
-COMMAND = "python tests/benchmarks/miniwob_oracles.py"
+COMMAND = "python -m tests.benchmarks.miniwob_oracles"
 
 
 def play(env: WebEnv, task: Task) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """SFT, a judge and one phase of WebRL on a few pages of MiniWoB++ with the tiny preset, through the loop.
 
-    python tests/benchmarks/miniwob_phase.py [--out DIR] [--tasks click-button ...]
+    python -m tests.benchmarks.miniwob_phase [--out DIR] [--tasks click-button ...]
 
 Prints one line a stage and the success on the test seeds before and after the phase. Needs the package ``miniwob`` and
 a browser; some minutes on two CPU cores.

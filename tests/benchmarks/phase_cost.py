@@ -1,6 +1,6 @@
 """What the learning of one phase costs, by stage: tokens through the model, seconds, memory; and with naive wiring.
 
-    python tests/benchmarks/phase_cost.py [--tasks 16] [--growth 1 2 4] [--threads 2]
+    python -m tests.benchmarks.phase_cost [--tasks 16] [--growth 1 2 4] [--threads 2]
 
 The phase's episodes are demonstrations that are told to be rollouts, every second one a failure; the buffer of earlier
 successes is four times as large. So no browser runs, and the wiring alone is measured: ``select`` (one pass gives

