@@ -280,8 +280,8 @@ ROWS = (
     ),
     Row(
         *(19, "BG#93", "A branch of BrowserGym's validation is skipped in silence."),
-        "Nothing to grade: code of one of its tasks. Our tasks in BrowserGym are graded by our rules; one of its own that "
-        "is played here keeps its own word.",
+        "Nothing to grade: code of one of its tasks. Our tasks in BrowserGym are graded by our rules; one of its own, "
+        "if played here, keeps its own word.",
         tests=("test_browsergym.py::test_a_task_of_ours_is_graded_when_the_agent_speaks",),
     ),
     Row(
@@ -475,8 +475,8 @@ def table() -> str:
     head = "# Known flaws of graders\n\nMade by `python -m tests.test_grader_flaws > tests/benchmarks/GRADERS.md`. "
     text = (
         "For an episode that\n`tests/test_grader_flaws.py` grades there are four scores: the one that ought to come "
-        "out (right), and those of the\nthree modes. A row without scores is not of a rule: its note says what becomes of "
-        "it, and which tests show it.\n`Not repaired` is where strict is wrong too. WA is web-arena-x/webarena, VWA "
+        "out (right), and those of the\nthree modes. A row without scores is not of a rule: its note says what becomes "
+        "of it, and which tests show it.\n`Not repaired` is where strict is wrong too. WA is web-arena-x/webarena, VWA "
         "visualwebarena, BG BrowserGym, AL AgentLab,\nWV webarena-verified, with numbers of issues or pull requests "
         "(PR); 31 to 40 were found by reading the programs.\n\n"
     )
