@@ -8,8 +8,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 from webrl_lite import report, report_numbers, report_page, report_plots, report_run, report_viewer
+from webrl_lite.chromium import find_chromium, is_root
 from webrl_lite.config import Config, to_dict
 from webrl_lite.curriculum_report import CurriculumReport, Rejected, write_rejected
 from webrl_lite.trajectory import Step, StopReason, Task, Trajectory, Verdict, write_jsonl
@@ -465,6 +467,30 @@ def test_the_page_has_every_part_and_asks_for_nothing(page):
     assert not {"link", "iframe", "object", "img"} & set(read.tags)
     assert "@import" not in page and "url(" not in page.replace("url(#", "")
     assert "default-src 'none'" in page
+
+
+def test_what_the_script_looks_for_is_there_once(page):
+    """A section of the same name would be taken for its data."""
+    wanted = re.findall(r'getElementById\("([^"]+)"\)', page)
+    assert wanted == ["episode-data", "episode", "back", "on"]
+    for name in (*wanted, "pick-phase", "pick-stage", "pick-task"):
+        assert page.count(f'id="{name}"') == 1, name
+
+
+def test_the_viewer_shows_an_episode_and_goes_to_the_next_one(page, folder):
+    with sync_playwright() as playwright:
+        flags = ["--no-sandbox"] if is_root() else []
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=flags)
+        tab, errors = browser.new_page(), []
+        tab.on("pageerror", lambda error: errors.append(error))
+        tab.goto((folder / "report" / "index.html").as_uri())
+        first = tab.locator("#pick-task").input_value()
+        assert tab.locator("#episode .step").count() == 2
+        assert tab.locator("#episode pre").all_inner_texts() == ["page 0", "reply 0", "page 1", "reply 1"]
+        tab.locator("#on").click()
+        assert (first, tab.locator("#pick-task").input_value()) == ("0", "1")
+        browser.close()
+    assert errors == []
 
 
 def test_plots_and_tables_lie_beside_the_page(page, folder):
