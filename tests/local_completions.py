@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from local_llm import running
+
 from webrl_lite.model import SharedBase
 
 
@@ -100,12 +102,5 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def completing(shared: SharedBase) -> Iterator[Completions]:
-    server = Completions(shared)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with running(Completions(shared)) as server:
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import TypeVar
 
 from webrl_lite.llm import Llm, LlmConfig
+
+AnyServer = TypeVar("AnyServer", bound=ThreadingHTTPServer)
 
 
 class Server(ThreadingHTTPServer):
@@ -66,8 +69,8 @@ def error(status: int, message: str = "no", headers: dict | None = None, **more:
 
 
 @contextmanager
-def serving(*replies: object) -> Iterator[Server]:
-    server = Server(*replies)
+def running(server: AnyServer) -> Iterator[AnyServer]:
+    """Serve in a thread until the block ends."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
@@ -76,6 +79,12 @@ def serving(*replies: object) -> Iterator[Server]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def serving(*replies: object) -> Iterator[Server]:
+    with running(Server(*replies)) as server:
+        yield server
 
 
 def client(server: Server, log: Path | None = None, *, api_key: str = "", **settings: object) -> Llm:

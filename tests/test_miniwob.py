@@ -11,6 +11,7 @@ from importlib import metadata
 from types import SimpleNamespace
 
 import pytest
+from task_pages import needs_pages
 
 from webrl_lite import evaluators
 from webrl_lite.envs.embedded.oracle import OracleLost
@@ -20,12 +21,6 @@ from webrl_lite.envs.miniwob_tasks import HELD_OUT, ORACLES, SUPPORTED, UNSUPPOR
 from webrl_lite.envs.web_env import StopRules, WebEnv
 from webrl_lite.trajectory import Step, StopReason, Task, Trajectory, read_jsonl, write_jsonl
 
-try:
-    metadata.distribution("miniwob")
-    INSTALLED = True
-except metadata.PackageNotFoundError:
-    INSTALLED = False
-needs_pages = pytest.mark.skipif(not INSTALLED, reason="the pages are not installed: pip install --no-deps miniwob")
 NAMES = ("click-test-2", "click-button", "enter-text", "use-colorwheel", "use-spinner", "choose-list")
 PLAYED = ("choose-date", "click-menu", "copy-paste", "order-food", "terminal", "use-autocomplete")
 

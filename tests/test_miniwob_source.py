@@ -1,10 +1,10 @@
 """MiniWoB++ as a source of a run: splits, demonstrations, new tasks, and a phase end to end."""
 
 import dataclasses
-from importlib import metadata
 
 import pytest
 from paper_source import config as quick
+from task_pages import needs_pages
 
 from webrl_lite import phase
 from webrl_lite.config import (
@@ -23,13 +23,6 @@ from webrl_lite.model import SharedBase
 from webrl_lite.observation import count_tokens_default
 from webrl_lite.run_folder import RunFolder
 from webrl_lite.trajectory import Task, Trajectory, read_jsonl
-
-try:
-    metadata.distribution("miniwob")
-    INSTALLED = True
-except metadata.PackageNotFoundError:
-    INSTALLED = False
-needs_pages = pytest.mark.skipif(not INSTALLED, reason="the pages are not installed: pip install --no-deps miniwob")
 
 
 def settings(**groups: object) -> Config:
