@@ -21,6 +21,7 @@ from webrl_lite.envs.miniwob import MiniwobError
 from webrl_lite.miniwob_source import MiniwobSource
 from webrl_lite.model import SharedBase
 from webrl_lite.observation import count_tokens_default
+from webrl_lite.prompt_tokens import Marks
 from webrl_lite.run_folder import RunFolder
 from webrl_lite.trajectory import Task, Trajectory, read_jsonl
 
@@ -139,7 +140,7 @@ def test_sft_a_judge_and_a_phase_run_on_three_pages(tmp_path):
     played = MiniwobSource(
         chosen,
         lambda text: len(shared.tokenizer.encode(text, add_special_tokens=False)),
-        tuple(shared.tokenizer.get_added_vocab()),
+        tuple(Marks.of(shared.tokenizer).ids),
         tasks=["click-button", "choose-list", "enter-text"],
         train_seeds=range(4),
         test_seeds=(4,),

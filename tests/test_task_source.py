@@ -5,9 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from webrl_lite import phase
 from webrl_lite.config import ConfigError, EnvConfig, from_dict
 from webrl_lite.envs.embedded.demonstrations import demonstrations
 from webrl_lite.observation import count_tokens_default
+from webrl_lite.run_folder import RunFolder
 from webrl_lite.task_source import EmbeddedSource, open_source
 from webrl_lite.trajectory import StopReason, Trajectory, Verdict, write_jsonl
 
@@ -67,3 +69,17 @@ def test_pictures_are_taken_where_a_judge_looks_at_them(groups):
         assert source.environments.envs[0].picture
     finally:
         source.close()
+
+
+def test_an_agent_reads_a_page_as_its_demonstration_showed_it(tmp_path):
+    """The tiny base has words such as "Click" and "NO" as tokens of their own; a page's words are not broken at them."""
+    shown = {one.task.task_id: one.steps[0].observation for one in demonstrations()}
+    names = ["shopping.price.train.0", "gitlab.clone_address.train.0", "map.phone.train.0"]
+    run = phase.open_run(from_dict({"rollout": {"environments": 3}}), RunFolder(tmp_path / "out"), roles=("actor",))
+    try:
+        tasks = [task for task in run.source.train if task.task_id in names]
+        pages = [values["text"] for values, _ in run.source.environments.reset(tasks)]
+    finally:
+        run.close()
+    assert any("Northby" in page for page in pages) and any("Notes" in page for page in pages)
+    assert pages == [shown[task.task_id] for task in tasks]

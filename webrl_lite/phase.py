@@ -35,6 +35,7 @@ from webrl_lite.llm import Llm
 from webrl_lite.model import ROLES, SharedBase
 from webrl_lite.observation import count_tokens_default
 from webrl_lite.processes import rank, world
+from webrl_lite.prompt_tokens import Marks
 from webrl_lite.prompted import PromptedPolicy
 from webrl_lite.prompts import ORM_SYSTEM
 from webrl_lite.released import orm_question
@@ -118,7 +119,8 @@ def open_run(config: Config, folder: RunFolder, roles: Sequence[str] = ROLES) ->
     def count(text: str) -> int:
         return len(tokenizer.encode(text, add_special_tokens=False))
 
-    source = open_source(config, count, tuple(tokenizer.get_added_vocab())) if rank() == 0 else None
+    # Not every added token: the tiny base has words of its own among them, such as "Click" and "NO".
+    source = open_source(config, count, tuple(Marks.of(tokenizer).ids)) if rank() == 0 else None
     return Run(config, folder, shared, source, server)
 
 
