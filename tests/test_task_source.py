@@ -10,7 +10,7 @@ from webrl_lite.config import ConfigError, EnvConfig, from_dict
 from webrl_lite.envs.embedded.demonstrations import demonstrations
 from webrl_lite.observation import count_tokens_default
 from webrl_lite.run_folder import RunFolder
-from webrl_lite.task_source import EmbeddedSource, open_source
+from webrl_lite.task_source import EmbeddedSource, TaskSourceError, open_source
 from webrl_lite.trajectory import StopReason, Trajectory, Verdict, write_jsonl
 
 
@@ -83,3 +83,19 @@ def test_an_agent_reads_a_page_as_its_demonstration_showed_it(tmp_path):
         run.close()
     assert any("Northby" in page for page in pages) and any("Notes" in page for page in pages)
     assert pages == [shown[task.task_id] for task in tasks]
+
+
+def test_the_embedded_sites_keep_to_tasks_that_are_short_enough():
+    """Train, test and demonstrations alike: of a task that needs 6 replies there is no trace."""
+    source = opened(env={"max_required_steps": 4}, eval={"tasks": None}, sft={"episodes": None})
+    try:
+        shown = source.demonstrations(0)
+        assert {task.required_steps for task in source.test} == {2, 3, 4} == {len(one.steps) for one in shown}
+        assert [one.task for one in shown] == list(source.train)
+    finally:
+        source.close()
+
+
+def test_a_limit_that_leaves_no_task_is_refused_with_the_shortest_there_is():
+    with pytest.raises(TaskSourceError, match="the split 'test_families', whose shortest needs 3 replies; got 2"):
+        opened(env={"max_required_steps": 2}, eval={"split": "test_families"})

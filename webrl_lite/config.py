@@ -315,6 +315,9 @@ class EnvConfig:
     else those of ``sft.file``, else WebArena's that are not in WebArena-Lite."""
     tasks: tuple[str, ...] | None = None
     """Only these: names of MiniWoB++ tasks, ids of WebArena's test tasks. None: all."""
+    max_required_steps: int | None = None
+    """Embedded sites: only tasks that their scripted solution needs so many replies for, or fewer, the closing ``exit``
+    included; 2 to 12. Train, test and demonstrations alike. None: all."""
     train_seeds: int = 10
     """MiniWoB++: seeds of each task to learn from."""
     test_seeds: int = 5
@@ -341,6 +344,9 @@ class EnvConfig:
         for name in ("train_seeds", "test_seeds"):
             value = getattr(self, name)
             _require(value >= 1, f"env.{name}", "at least 1", value, "Use e.g. 5.")
+        steps = self.max_required_steps
+        rule = "at least 2: an embedded task needs a step and an exit"
+        _require(steps is None or steps >= 2, "env.max_required_steps", rule, steps, "Use e.g. 5, or null for all.")
 
 
 @dataclass(frozen=True)
@@ -462,10 +468,11 @@ def tiny() -> Config:
     return Config(
         lora=LoraConfig(rank=32, alpha=64),
         sft=SftConfig(learning_rate=3e-3, batch_size=16, epochs=3.0, tokens_per_micro_batch=4096),
-        orm=OrmConfig(learning_rate=2e-3, batch_size=8, epochs=6.0, rollouts=48, tokens_per_micro_batch=4096),
+        orm=OrmConfig(learning_rate=2e-3, batch_size=8, epochs=6.0, rollouts=96, tokens_per_micro_batch=4096),
         critic=CriticConfig(learning_rate=1e-3, tokens_per_micro_batch=4096),
         actor=ActorConfig(learning_rate=5e-4, tokens_per_micro_batch=4096),
-        curriculum=CurriculumConfig(phases=2, tasks_per_phase=32),
+        curriculum=CurriculumConfig(phases=2, tasks_per_phase=64),
+        env=EnvConfig(max_required_steps=5),
         eval=EvalConfig(tasks=80),
         rollout=RolloutConfig(max_steps=14, parse_failures=3, equal_replies=3, max_new_tokens=96),
     )

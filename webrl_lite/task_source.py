@@ -70,17 +70,17 @@ class EmbeddedSource:
     """The embedded sites as a run uses them; see ``TaskSource``."""
 
     def __init__(self, config: Config, count_tokens: Callable[[str], int], special_tokens: Sequence[str]) -> None:
-        """Start the sites; the arguments are those of ``open_source``."""
+        """Start the sites; arguments and errors are those of ``open_source``."""
         self._config = config
         self._sites = EmbeddedSites()
         self._catalogue = Catalogue.open(self._sites.folder / world.PRISTINE)
         self._truths = Truths(self._catalogue)
-        self.train = tuple(task for task in self._sites.tasks if task.split == "train")
-        self.test = draw(
-            [task for task in self._sites.tasks if task.split == config.eval.split],
-            config.eval.tasks,
-            f"test:{config.eval.seed}",
-        )
+        try:
+            self.train = self._within("train")
+            self.test = draw(self._within(config.eval.split), config.eval.tasks, f"test:{config.eval.seed}")
+        except TaskSourceError:
+            self._sites.close()
+            raise
         options = environment_options(config, count_tokens, special_tokens)
         self.environments = WebEnvBatch(self._sites, config.rollout.environments, owns_backend=True, **options)
         self.first_page = FirstPages(self.environments)
@@ -94,8 +94,25 @@ class EmbeddedSource:
         """Return ``sft.episodes`` of the demonstrations that ship with the sites, or of those in ``sft.file``."""
         sft = self._config.sft
         tests = [task for task in self._sites.tasks if task.split.startswith("test")]
-        found = demonstrations_in(sft.file, self.train, test=tests) if sft.file else demonstrations()
+        if sft.file:
+            found = demonstrations_in(sft.file, self.train, test=tests)
+        else:
+            names = {task.task_id for task in self.train}
+            found = tuple(one for one in demonstrations() if one.task.task_id in names)
         return draw(found, sft.episodes, f"demonstrations:{seed}")
+
+    def _within(self, split: str) -> tuple[Task, ...]:
+        """Return the tasks of a split that are short enough for ``env.max_required_steps``."""
+        most = self._config.env.max_required_steps
+        tasks = [task for task in self._sites.tasks if task.split == split]
+        kept = tuple(task for task in tasks if most is None or task.required_steps <= most)
+        if not kept:
+            least = min(task.required_steps for task in tasks)
+            raise TaskSourceError(
+                f"`env.max_required_steps` must leave a task of the split {split!r}, whose shortest needs {least} replies; "
+                f"got {most}. Raise it, or null for all."
+            )
+        return kept
 
     def first_tasks(self, seed: int) -> tuple[Task, ...]:
         """Return the train tasks that the first actor plays."""

@@ -27,7 +27,7 @@ from webrl_lite.trajectory import JSON, Task
 SPLITS = ("train", "test", "test_families")
 TRAIN_SHARE = 65
 """Percent of the entities that belong to train."""
-PER_SPLIT = {"train": 6, "test": 2, "test_families": 5}
+PER_SPLIT = {"train": 6, "test": 5, "test_families": 5}
 """Most tasks a family gives to a split."""
 SEED = 2411
 """Seed of the choice of instances and wordings."""
