@@ -52,7 +52,8 @@ class Env:
         number = len(self.steps)
         self.steps.append(Step(number, page(self.task, number), "http://shop/", reply))
         if number == 1:
-            score = float(succeeds(self.task, [step.reply for step in self.steps]))
+            known = not self.task.extra.get("no grader")
+            score = float(succeeds(self.task, [step.reply for step in self.steps])) if known else None
             self.trajectory = Trajectory(
                 self.task, tuple(self.steps), StopReason.EXIT, verdict=Verdict(score, mode="strict", version="1")
             )

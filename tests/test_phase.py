@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from local_llm import says, serving
-from paper_source import config, open_paper
+from paper_source import PaperSource, config, open_paper
 from safetensors.torch import load_file
 
 from webrl_lite import phase
@@ -175,6 +175,25 @@ def test_a_served_judge_labels_and_no_orm_is_trained(tmp_path):
     assert (measured["judge"], measured["judged"], measured["ungraded"]) == ("text", 4, 0)
     rewards = {row.trajectory_id: row.reward for row in rows(run, 1) if row.source == "current"}
     assert rewards == {one.trajectory_id: one.verdict.score for one in labelled}
+
+
+def test_graders_can_label_in_place_of_a_judge_and_what_has_none_is_not_learned_from(tmp_path, monkeypatch):
+    """Of a phase's four tasks one has no grader: three labels, those of the graders, and no ORM."""
+
+    def graded(self: PaperSource, tasks: list[Task]) -> list[Task]:
+        return [dataclasses.replace(tasks[0], extra={"no grader": True}), *tasks[1:]]
+
+    monkeypatch.setattr(PaperSource, "graded", graded)
+    few = CurriculumConfig(phases=1, tasks_per_phase=4, value_min=0.0, value_max=1.0)
+    run = finished(tmp_path / "out", orm=OrmConfig(judge="grader"), curriculum=few)
+    played = {one.trajectory_id: one for one in read_jsonl(run.path(1, "rollouts.jsonl"), Trajectory)}
+    labelled = list(read_jsonl(run.path(1, "labelled.jsonl"), Trajectory))
+    assert [one.verdict for one in labelled] == [played[one.trajectory_id].verdict for one in labelled]
+    assert [one.verdict.graded for one in labelled] == [False, True, True, True]
+    assert not (tmp_path / "out" / "orm").exists()
+    assert json.loads(run.path(1, "orm.json").read_text()) == {"rollouts": None}
+    learned = {row.trajectory_id for row in rows(run, 1) if row.source == "current"}
+    assert learned == {one.trajectory_id for one in labelled[1:]}
 
 
 @pytest.mark.parametrize("fault", ["dead", "slow", "nonsense"])

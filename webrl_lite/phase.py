@@ -298,16 +298,16 @@ def play(run: Run, k: int) -> None:
 
 
 def label(run: Run, k: int) -> None:
-    """Let the ORM, or a served judge, say which episodes succeeded; a grader's word is kept beside it, for measuring.
+    """Let ``orm.judge`` say which episodes succeeded; a grader's word is kept beside it, for measuring.
 
-    An episode that a judge leaves ungraded is counted and not learned from.
+    An episode that is left ungraded is counted and not learned from.
     """
     result = run.path(k, "labelled.jsonl")
 
     def work() -> dict[str, JSON]:
         played = _read(run.path(k, "rollouts.jsonl"))
         judged = [one for one in played if one.stop != StopReason.ENV_ERROR and one.steps]
-        said = (_orm_labels if run.config.orm.judge == "orm" else _judge_labels)(run, k, judged)
+        said = {"orm": _orm_labels, "grader": _grader_labels}.get(run.config.orm.judge, _judge_labels)(run, k, judged)
         labelled = []
         for one in played:
             verdict, record = said.get(one.trajectory_id, (Verdict(None), None))
@@ -553,6 +553,11 @@ def _orm_labels(run: Run, k: int, episodes: Sequence[Trajectory]) -> dict[str, t
     }
 
 
+def _grader_labels(run: Run, k: int, episodes: Sequence[Trajectory]) -> dict[str, tuple[Verdict, JSON]]:
+    """Return what the tasks' graders said of each episode by its name; a task without one is ungraded."""
+    return {one.trajectory_id: (one.verdict or Verdict(None), None) for one in episodes}
+
+
 def _judge_labels(run: Run, k: int, episodes: Sequence[Trajectory]) -> dict[str, tuple[Verdict, JSON]]:
     """Return a served judge's verdict of each episode by its name; one that it cannot give is ungraded."""
     llm = judges.connect(run.config.llm, run.path(k, "judge.jsonl"))
@@ -564,6 +569,8 @@ def _judge_labels(run: Run, k: int, episodes: Sequence[Trajectory]) -> dict[str,
 def _measured(run: Run, labelled: Sequence[Trajectory]) -> dict[str, JSON] | None:
     """Compare labels with graders; None if no grade is known."""
     known = [one for one in labelled if judges.truth(one) is not None]
+    if run.config.orm.judge == "grader":  # there is nothing else to compare it with
+        return None
     if run.config.orm.judge == "orm":
         known = [one for one in known if one.evidence["orm"] is not None]
         return _measure(run, known, [orm.Judgement(**one.evidence["orm"]) for one in known])
