@@ -99,7 +99,7 @@ def helpers(command: Sequence[str], number: int) -> Iterator[None]:
         if ended := [process.returncode for process in running if process.poll() is not None]:
             raise HelperError(
                 f"a process that trained along has ended (status {ended[0]}). Its message stands above; go on with "
-                "--resume, and with --processes 1 if it happens again."
+                f"--resume, and with --processes 1 if it happens again. What the first process met: {error}"
             ) from error
         raise
     finally:

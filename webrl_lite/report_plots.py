@@ -220,7 +220,8 @@ def _bars(axes: Axes, parts: pd.DataFrame, names: Sequence[str]) -> None:
     left = pd.Series(0.0, index=parts.index)
     for place, column in enumerate(parts.columns):
         color = COLORS[place % len(COLORS)]
-        axes.barh(range(len(parts)), parts[column], left=left, color=color, height=0.62, label=column)
+        hatch = "//" if place >= len(COLORS) else None  # there are more stages than colours
+        axes.barh(range(len(parts)), parts[column], left=left, color=color, height=0.62, label=column, hatch=hatch)
         left = left + parts[column]
     axes.set_yticks(range(len(parts)), names)
     axes.invert_yaxis()
