@@ -72,7 +72,7 @@ def test_pictures_are_taken_where_a_judge_looks_at_them(groups):
 
 
 def test_an_agent_reads_a_page_as_its_demonstration_showed_it(tmp_path):
-    """The tiny base has words such as "Click" and "NO" as tokens of their own; a page's words are not broken at them."""
+    """The tiny base has words such as "Click" and "NO" as tokens of their own; pages are not broken at them."""
     shown = {one.task.task_id: one.steps[0].observation for one in demonstrations()}
     names = ["shopping.price.train.0", "gitlab.clone_address.train.0", "map.phone.train.0"]
     run = phase.open_run(from_dict({"rollout": {"environments": 3}}), RunFolder(tmp_path / "out"), roles=("actor",))

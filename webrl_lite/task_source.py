@@ -109,8 +109,8 @@ class EmbeddedSource:
         if not kept:
             least = min(task.required_steps for task in tasks)
             raise TaskSourceError(
-                f"`env.max_required_steps` must leave a task of the split {split!r}, whose shortest needs {least} replies; "
-                f"got {most}. Raise it, or null for all."
+                f"`env.max_required_steps` must leave a task of the split {split!r}, whose shortest needs {least} "
+                f"replies; got {most}. Raise it, or null for all."
             )
         return kept
 
