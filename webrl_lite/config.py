@@ -319,7 +319,7 @@ class EnvConfig:
     """Only these: names of MiniWoB++ tasks, ids of WebArena's test tasks. None: all."""
     max_required_steps: int | None = None
     """Embedded sites: only tasks that their scripted solution needs so many replies for, or fewer, the closing ``exit``
-    included; 2 to 12. Train, test and demonstrations alike. None: all."""
+    included; 2 to 12. Train, test and the shipped demonstrations alike. None: all."""
     train_seeds: int = 10
     """MiniWoB++: seeds of each task to learn from."""
     test_seeds: int = 5
@@ -476,7 +476,7 @@ def tiny() -> Config:
         curriculum=CurriculumConfig(phases=2, tasks_per_phase=48),
         env=EnvConfig(max_required_steps=5),
         eval=EvalConfig(tasks=80),
-        # At 1 a model of this size slips in one of some hundred tokens: 20 % success where its first choices have 35 %.
+        # At 1 a model of this size slips: 24 of 96 train tasks, where its first choices solved 52 of 150 test tasks.
         rollout=RolloutConfig(max_steps=14, parse_failures=3, equal_replies=3, temperature=0.5, max_new_tokens=96),
     )
 
