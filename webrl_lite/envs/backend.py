@@ -1,14 +1,13 @@
 """What an environment needs to know of a set of tasks and the sites they run on.
 
-``embedded.backend.EmbeddedSites`` is the one that ships with the kit; sites that a user hosts satisfy the same
-interface.
+``embedded.backend.EmbeddedSites`` is the one that ships with the kit; sites that a user hosts have the same interface.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from webrl_lite.evaluators import Call
 from webrl_lite.tabs import Limits
@@ -37,13 +36,14 @@ class Start:
     """Time limits of the episode, where the usual ones are too short."""
 
 
-class Backend(Protocol):
-    """A set of tasks and the sites they run on."""
+class Backend(ABC):
+    """A set of tasks and the sites they run on; what only some sites can do is left out by default."""
 
     name: str
     evaluator: str
     tasks: Sequence[Task]
 
+    @abstractmethod
     def start(self, task: Task, worker: int) -> Start:
         """Put the sites into the task's initial state for one worker."""
 
@@ -52,18 +52,23 @@ class Backend(Protocol):
 
         ``reward`` and ``reason``, see ``evaluators``. Always None where the agent's ``exit`` ends an episode.
         """
+        return None
 
     def before(self, url: str) -> str | None:
         """Return the address that shows a page as it was before the episode, or None if there is none."""
+        return None
 
     def call(self, call: Call, worker: int) -> str | None:
         """Run a named helper function of the graders; None if this backend does not have it."""
+        return None
 
     def changes(self, worker: int) -> list[dict[str, JSON]] | None:
         """List the rows that the episode changed, or None where the state cannot be read."""
+        return None
 
     def alive(self) -> bool:
-        """Whether the sites answer."""
+        """Whether the sites answer; if not, the episode is an environment fault."""
+        return True
 
-    def close(self) -> None:
-        """Release everything."""
+    def close(self) -> None:  # noqa: B027  (nothing to release is the usual case)
+        """Release everything; calling it again does nothing."""

@@ -42,7 +42,7 @@ from webrl_lite import evaluators
 from webrl_lite.browser import Browser, BrowserError
 from webrl_lite.envs.backend import Backend, Start
 from webrl_lite.envs.web_env import StepResult, WebEnv
-from webrl_lite.evaluators import Call, Read
+from webrl_lite.evaluators import Read
 from webrl_lite.trajectory import JSON, StopReason, Task, Verdict
 
 TASK_SECONDS = 60.0
@@ -158,7 +158,7 @@ async def _result(value: object) -> object:
     return await value
 
 
-class _Tasks:
+class _Tasks(Backend):
     """The backend of ``BrowserGymEnv``: the tasks bring their pages and graders themselves."""
 
     name = "browsergym"
@@ -169,24 +169,6 @@ class _Tasks:
 
     def start(self, task: Task, worker: int) -> Start:
         return Start(urls=(), allowed=self._sites, cookies=[], addresses={})
-
-    def ended(self, worker: int) -> None:
-        return None
-
-    def before(self, url: str) -> None:
-        return None
-
-    def call(self, call: Call, worker: int) -> None:
-        return None
-
-    def changes(self, worker: int) -> None:
-        return None
-
-    def alive(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        return None
 
 
 class BrowserGymEnv(WebEnv):

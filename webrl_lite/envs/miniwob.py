@@ -26,9 +26,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from webrl_lite.browser import Browser
-from webrl_lite.envs.backend import Start
+from webrl_lite.envs.backend import Backend, Start
 from webrl_lite.envs.miniwob_tasks import HELD_OUT, SUPPORTED, UNSUPPORTED
-from webrl_lite.evaluators import Call
 from webrl_lite.trajectory import JSON, Task
 
 SITE = "miniwob"
@@ -108,7 +107,7 @@ def chosen_names(tasks: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(SUPPORTED if tasks is None else dict.fromkeys(tasks))
 
 
-class MiniwobPages:
+class MiniwobPages(Backend):
     """Pages of MiniWoB++, their instances as tasks, and what each worker's page said at its end."""
 
     name = "miniwob"
@@ -208,18 +207,6 @@ class MiniwobPages:
     def ended(self, worker: int) -> dict[str, JSON] | None:
         """Return ``reward`` (raw) and ``reason`` if the task's page has ended the episode."""
         return self._server.ended(worker)
-
-    def before(self, url: str) -> None:
-        """Return None: no grader reads a page."""
-        return None
-
-    def call(self, call: Call, worker: int) -> None:
-        """Return None: no grader calls a function."""
-        return None
-
-    def changes(self, worker: int) -> None:
-        """Return None: the pages have no database."""
-        return None
 
     def alive(self) -> bool:
         """Whether the server runs."""

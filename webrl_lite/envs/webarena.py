@@ -27,18 +27,18 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from webrl_lite.browser import BrowserError
-from webrl_lite.envs.backend import Start
+from webrl_lite.envs.backend import Backend, Start
 from webrl_lite.envs.webarena_hooks import Account
 from webrl_lite.envs.webarena_sites import LIMITS, LOGINS, SITES, Health, HostedSites, addresses_of
 from webrl_lite.envs.webarena_tasks import SETS, Score, counts, read_tasks, score
 from webrl_lite.evaluators import MODES, Call
 from webrl_lite.gate import origin_of
-from webrl_lite.trajectory import JSON, Task, Trajectory
+from webrl_lite.trajectory import Task, Trajectory
 
 __all__ = ["Account", "WebArenaSites"]
 
 
-class WebArenaSites:
+class WebArenaSites(Backend):
     """Tasks of WebArena's kind on the user's own sites."""
 
     def __init__(
@@ -162,21 +162,9 @@ class WebArenaSites:
             self.sites.reset(stale, worker)
             self._was_reset.update(self.sites.address(site, worker) for site in stale)
 
-    def ended(self, worker: int) -> None:
-        """Return None: an episode ends with the agent's ``exit``."""
-        return None
-
-    def before(self, url: str) -> str | None:
-        """Return None: the sites show no state but the present one."""
-        return None
-
     def call(self, call: Call, worker: int) -> str | None:
         """Run a helper that asks the shop's REST interface; None for the others."""
         return self.sites.call(call, worker)
-
-    def changes(self, worker: int) -> list[dict[str, JSON]] | None:
-        """Return None: the sites' databases are not read."""
-        return None
 
     def alive(self) -> bool:
         """Whether the sites of the tasks under way answer, without a server error."""

@@ -13,16 +13,15 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from webrl_lite.envs.backend import Start
+from webrl_lite.envs.backend import Backend, Start
 from webrl_lite.envs.embedded import world
 from webrl_lite.envs.embedded.families import make_tasks, pretraining_tasks
 from webrl_lite.envs.embedded.server import SiteServer
 from webrl_lite.envs.embedded.site import COOKIE
-from webrl_lite.evaluators import Call
 from webrl_lite.trajectory import JSON, Task
 
 
-class EmbeddedSites:
+class EmbeddedSites(Backend):
     """Five sites, their tasks and one world (database copy and host names) for each worker."""
 
     name = "embedded"
@@ -92,20 +91,12 @@ class EmbeddedSites:
         """Return the password of an account of the sites, for a person who wants to sign in."""
         return self._accounts[site, username]["password"]
 
-    def ended(self, worker: int) -> None:
-        """Return None: an episode ends with the agent's ``exit``."""
-        return None
-
     def before(self, url: str) -> str | None:
         """Return the address at which a page shows the state before the episode."""
         for site in world.SITES:
             origin, found, path = url.partition(f".localhost:{self.server.port}")
             if found and origin.startswith(f"http://{site}."):
                 return f"{origin}-before{found}{path}"
-        return None
-
-    def call(self, call: Call, worker: int) -> str | None:
-        """Run one of the graders' named helper functions; the embedded tasks use none."""
         return None
 
     def changes(self, worker: int) -> list[dict[str, JSON]]:
