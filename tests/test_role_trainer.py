@@ -95,7 +95,7 @@ def test_how_a_batch_is_split_into_micro_batches_does_not_change_its_gradient(tm
     assert close(gradients(sft(tmp_path, shared, tokens_per_micro_batch=tokens)), whole)
 
 
-def test_micro_batches_weigh_by_their_items() -> None:
+def test_micro_batches_weigh_by_their_items(tmp_path: Path) -> None:
     """TRN-22: one token with loss 4 and nine with loss 1 make 13 / 10 = 1.3; the mean of means would be 2.5."""
     rows = [Sample((5, 6), (7,)), Sample((5, 6, 7), (8,) * 9)]
 
@@ -111,7 +111,7 @@ def test_micro_batches_weigh_by_their_items() -> None:
             loss = super().compute_loss(model, inputs)
             return loss * 0 + (4.0 if len(row.action) == 1 else 1.0), {}
 
-    trainer = Fixed(load(), arguments(Path("unused"), tokens_per_micro_batch=1), rows)
+    trainer = Fixed(load(), arguments(tmp_path, tokens_per_micro_batch=1), rows)
     assert trainer.training_step(trainer.model, list(enumerate(rows))).item() == pytest.approx(1.3)
 
 

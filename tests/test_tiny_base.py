@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import random
+import re
 
 import pytest
 import torch
@@ -100,8 +101,19 @@ def test_pre_training_reads_the_tokens_that_the_judge_reads(tokenizer):
     for seed in range(20):
         case = judgement(random.Random(seed))
         prompt = orm_prompt(tokenizer, "chat", intent=case.task, replies=case.replies, page=case.page, max_length=4096)
-        row = encode_judgement(tokenizer, judgement(random.Random(seed)))
+        row = encode_judgement(tokenizer, judgement(random.Random(seed)), 8.0)
         assert row.ids[: len(prompt.ids)] == prompt.ids and len(row.ids) == len(prompt.ids) + 2
+        assert tokenizer.decode(row.ids[-2]) in ("YES", "NO") and row.weights[-3:] == (0.0, 8.0, 1.0)
+
+
+def test_replies_show_most_tokens_that_only_stand_inside_of_words(tokenizer):
+    """A token that no reply ever held can't be copied: "friend" became "farb", as "riend" had never been shown."""
+    inside = {i for text, i in tokenizer.get_vocab().items() if re.fullmatch("[a-z]{3,}", text)}
+    shown: set[int] = set()
+    for number in range(400):
+        for row in rows(tokenizer, Recipe(), number, 7):
+            shown.update(i for _, first, last in row.replies for i in row.ids[first:last])
+    assert len(inside & shown) / len(inside) > 0.5
 
 
 def test_only_instructions_and_replies_count(tokenizer):

@@ -316,9 +316,9 @@ def any_view(site: Site) -> View:
     return view
 
 
-def page_document(rng: random.Random, count: int = 8) -> Document:
+def page_document(rng: random.Random, count: int = 8, pieces: Sequence[str] = ()) -> Document:
     """Return a random page with up to ``count`` instructions."""
-    site = Site(rng)
+    site = Site(rng, pieces)
     while True:
         view = any_view(site)
         found = queries(site.d, view, count)
@@ -526,10 +526,10 @@ GOALS = ((look_up, 4.0), (fill_in, 3.0), (act_on, 2.0), (arrange, 1.0), (plan, 1
 """Kinds of goals with their weights."""
 
 
-def walk(rng: random.Random) -> tuple[str, list[tuple[View, str]], Site]:
+def walk(rng: random.Random, pieces: Sequence[str] = ()) -> tuple[str, list[tuple[View, str]], Site]:
     """Return a random goal with its pages and replies, and the site it is about."""
     while True:
-        site = Site(rng)
+        site = Site(rng, pieces)
         goal = rng.choices([g for g, _ in GOALS], [w for _, w in GOALS])[0](site)
         if goal is None:
             continue
@@ -540,9 +540,9 @@ def walk(rng: random.Random) -> tuple[str, list[tuple[View, str]], Site]:
         return wording, list(steps), site
 
 
-def walk_documents(rng: random.Random, count: int = 3) -> list[Document]:
+def walk_documents(rng: random.Random, count: int = 3, pieces: Sequence[str] = ()) -> list[Document]:
     """Return one document for each step of a goal, each with up to ``count`` more instructions about its page."""
-    task, steps, site = walk(rng)
+    task, steps, site = walk(rng, pieces)
     documents: list[Document] = []
     done: list[str] = []
     for view, answer in steps:
@@ -552,9 +552,9 @@ def walk_documents(rng: random.Random, count: int = 3) -> list[Document]:
     return documents
 
 
-def judgement(rng: random.Random) -> Judgement:
+def judgement(rng: random.Random, pieces: Sequence[str] = ()) -> Judgement:
     """Return a goal that was carried out rightly, or wrongly in one of several ways."""
-    task, steps, site = walk(rng)
+    task, steps, site = walk(rng, pieces)
     d = site.d
     replies = [answer for _, answer in steps]
     page = steps[-1][0].text()
@@ -580,5 +580,5 @@ def judgement(rng: random.Random) -> Judgement:
             page,
             False,
         )
-    other, _, _ = walk(rng)  # something else was asked for
+    other, _, _ = walk(rng, pieces)  # something else was asked for
     return Judgement(other, tuple(replies), page, False)

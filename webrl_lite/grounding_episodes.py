@@ -50,7 +50,7 @@ def renaming(d: Draw, words: Collection[str]) -> Callable[[str], str]:
         if old not in words:
             return match[0]
         if old not in new:
-            word = (d.word() if d.chance(0.7) else d.made_up()).lower()
+            word = (d.word() if d.chance(0.5) else d.made_up()).lower()
             while word in taken or word in words:
                 word = d.made_up().lower()
             taken.add(word)
@@ -125,7 +125,9 @@ def _read_tables(view: View) -> None:
         view.section = Section("", "", [""], [], view.rows, [], "", "", -1)
 
 
-def episode_documents(rng: random.Random, episodes: Episodes, count: int = 2, more: int = 3) -> list[Document]:
+def episode_documents(
+    rng: random.Random, episodes: Episodes, count: int = 2, more: int = 3, pieces: Sequence[str] = ()
+) -> list[Document]:
     """Return some steps of an episode, its names drawn anew, each with instructions about its page.
 
     Args:
@@ -133,8 +135,9 @@ def episode_documents(rng: random.Random, episodes: Episodes, count: int = 2, mo
         episodes: what was recorded.
         count: most steps.
         more: most instructions about each page.
+        pieces: as ``Draw`` takes them.
     """
-    d = Draw(rng)
+    d = Draw(rng, pieces)
     trajectory = rng.choice(episodes.solved)
     rename = renaming(d, episodes.words)
     task = rename(trajectory.task.intent)
@@ -148,9 +151,9 @@ def episode_documents(rng: random.Random, episodes: Episodes, count: int = 2, mo
     return documents
 
 
-def episode_judgement(rng: random.Random, episodes: Episodes) -> Judgement:
+def episode_judgement(rng: random.Random, episodes: Episodes, pieces: Sequence[str] = ()) -> Judgement:
     """Return an episode that was right, or that is made wrong: another instruction, another answer, an early end."""
-    d = Draw(rng)
+    d = Draw(rng, pieces)
     trajectory = rng.choice(episodes.solved)
     rename = renaming(d, episodes.words)
     task, page = rename(trajectory.task.intent), rename(trajectory.steps[-1].observation)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from string import ascii_lowercase
 
 SYLLABLES = (
     "ba be bo da de do fa fi ga go ha hi ja jo ka ke ki ko la le li lo lu ma me mi mo na ne ni no pa pe pi po ra re ri "
@@ -137,9 +138,17 @@ class View:
 class Draw:
     """Random words, names and values."""
 
-    def __init__(self, rng: random.Random) -> None:
-        """Draw from a generator of random numbers."""
+    def __init__(self, rng: random.Random, pieces: Sequence[str] = ()) -> None:
+        """Draw from a generator of random numbers.
+
+        Args:
+            rng: the generator.
+            pieces: texts of a tokenizer's tokens, of which names are made. Many tokens stand only inside of words
+                ("riend"), so that English words and syllables hardly show them, and a model can't copy what it was
+                never shown.
+        """
         self.rng = rng
+        self.pieces = pieces
         self.choice = rng.choice
 
     def chance(self, share: float) -> bool:
@@ -148,14 +157,20 @@ class Draw:
 
     def word(self) -> str:
         """Return an English word, common ones more often, or now and then a made-up one."""
-        if self.chance(0.15):
+        if self.chance(0.35):
             return self.made_up().lower()
         known = words()
         return known[int(len(known) * self.rng.random() ** 1.3)]
 
     def made_up(self) -> str:
-        """Return a name that no dictionary has."""
-        return "".join(self.rng.choices(SYLLABLES, k=self.rng.randint(2, 3))).capitalize()
+        """Return a name that hardly any dictionary has: syllables, pieces that the tokenizer knows, or any letters."""
+        way = self.rng.random()
+        if way < 0.55 and self.pieces:
+            start = self.rng.choice(ascii_lowercase) if self.chance(0.6) else ""
+            return (start + "".join(self.rng.choices(self.pieces, k=self.rng.choice((1, 1, 2))))).capitalize()
+        if way < 0.85:
+            return "".join(self.rng.choices(SYLLABLES, k=self.rng.randint(2, 3))).capitalize()
+        return "".join(self.rng.choices(ascii_lowercase, k=self.rng.randint(3, 7))).capitalize()
 
     def label(self) -> str:
         """Return a short label: one to three words."""
@@ -165,7 +180,7 @@ class Draw:
 
     def title(self) -> str:
         """Return the name of a thing: two or three words, each with a capital."""
-        parts = [self.made_up() if self.chance(0.3) else self.word().capitalize() for _ in range(2)]
+        parts = [self.made_up() if self.chance(0.5) else self.word().capitalize() for _ in range(2)]
         return " ".join(parts + ([self.word().capitalize()] if self.chance(0.25) else []))
 
     def person(self) -> str:
@@ -199,6 +214,9 @@ KINDS: dict[str, Callable[[Draw], str]] = {
     "date": lambda d: d.date(0),
     "day": lambda d: d.date(1),
     "email": lambda d: f"{d.made_up().lower()}.{d.made_up().lower()}@{d.made_up().lower()}.com",
+    "handle": lambda d: f"{d.word()}_{d.word()}",
+    "file": lambda d: f"{d.word()}.{d.choice(('txt', 'cfg', 'csv', 'png', 'json', 'html'))}",
+    "setting": lambda d: f"{d.word()} = {d.rng.randint(0, 10 ** d.rng.randint(1, 4))}",
     "phone": lambda d: f"555-{d.rng.randint(0, 9999):04}",
     "code": lambda d: f"{d.made_up()[:3].upper()}-{d.rng.randint(100, 999)}",
     "serial": lambda d: f"{d.rng.randint(1, 999999):09}",
@@ -216,16 +234,16 @@ KINDS: dict[str, Callable[[Draw], str]] = {
     "text": Draw.sentence,
 }
 """Kinds of values."""
-NAME_KINDS = ("title", "title", "title", "person", "serial", "reference", "code", "word")
+NAME_KINDS = ("title", "title", "title", "person", "serial", "reference", "code", "word", "handle", "file")
 CELL_KINDS = tuple(kind for kind in KINDS if kind not in ("text", "yes"))
 
 
 class Site:
     """A random site; its methods give views of it."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, pieces: Sequence[str] = ()) -> None:
         """Draw a site."""
-        self.d = d = Draw(rng)
+        self.d = d = Draw(rng, pieces)
         self.rng = rng
         self.key = d.word()
         self.name = d.title()

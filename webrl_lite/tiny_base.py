@@ -22,11 +22,13 @@ import argparse
 import json
 import os
 import random
+import re
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -109,6 +111,8 @@ class Recipe:
     """Share of the draws that are steps of recorded episodes."""
     instruction_weight: float = 0.2
     """Weight of an instruction's token in the loss; a reply's has 1, a page's 0."""
+    judge_weight: float = 8.0
+    """Weight of a judgement's YES or NO: one token, where a page with its replies has a hundred."""
     seed: int = 2411
 
 
@@ -199,11 +203,12 @@ def encode(tokenizer: PreTrainedTokenizerFast, document: Document, weight: float
     return _row(tokenizer, parts)
 
 
-def encode_judgement(tokenizer: PreTrainedTokenizerFast, case: Judgement) -> Row:
-    """Return a judgement as one chat."""
+def encode_judgement(tokenizer: PreTrainedTokenizerFast, case: Judgement, weight: float) -> Row:
+    """Return a judgement as one chat; its answer has the weight."""
     prompt = f"{case.page}{chat_task(case.task, case.replies)}\n{ORM_QUESTION}"
     answer = "YES" if case.right else "NO"
-    return _row(tokenizer, [("", BEGIN + USER + prompt + ASSISTANT, 0.0), ("judge", answer + END, 1.0)])
+    row = _row(tokenizer, [("", BEGIN + USER + prompt + ASSISTANT, 0.0), ("judge", answer + END, 1.0)])
+    return replace(row, weights=(*row.weights[:-2], weight, 1.0))  # YES or NO, then the end
 
 
 def _row(tokenizer: PreTrainedTokenizerFast, parts: Sequence[tuple[str, str, float]]) -> Row:
@@ -219,6 +224,13 @@ def _row(tokenizer: PreTrainedTokenizerFast, parts: Sequence[tuple[str, str, flo
     return Row(tuple(ids), tuple(weights), tuple(replies))
 
 
+@cache
+def _pieces(tokenizer: PreTrainedTokenizerFast) -> tuple[str, ...]:
+    """Return the texts of the tokens that are made of letters, of which names are drawn."""
+    texts = {tokenizer.decode([i]).strip() for i in range(len(tokenizer))}
+    return tuple(sorted(text for text in texts if re.fullmatch("[A-Za-z]{2,}", text)))
+
+
 def rows(
     tokenizer: PreTrainedTokenizerFast, recipe: Recipe, number: int, seed: int, episodes: Episodes | None = None
 ) -> list[Row]:
@@ -232,16 +244,19 @@ def rows(
         episodes: recorded ones; without them the draw is of random pages only.
     """
     rng = random.Random(f"{seed}:{number}")
+    pieces = _pieces(tokenizer)
     recorded = episodes is not None and rng.random() < recipe.episode_share
     kind = rng.random()
     if kind < 0.1:
-        return [encode_judgement(tokenizer, episode_judgement(rng, episodes) if recorded else judgement(rng))]
+        case = episode_judgement(rng, episodes, pieces) if recorded else judgement(rng, pieces)
+        return [encode_judgement(tokenizer, case, recipe.judge_weight)]
     if recorded:
-        documents = episode_documents(rng, episodes)
+        documents = episode_documents(rng, episodes, pieces=pieces)
+    elif kind < 0.55:
+        documents = [page_document(rng, pieces=pieces)]
     else:
-        documents = (
-            [page_document(rng)] if kind < 0.55 else rng.sample(found := walk_documents(rng), min(2, len(found)))
-        )
+        found = walk_documents(rng, pieces=pieces)
+        documents = rng.sample(found, min(2, len(found)))
     return [encode(tokenizer, document, recipe.instruction_weight) for document in documents]
 
 
