@@ -21,7 +21,7 @@ from webrl_lite.baselines import METHODS
 from webrl_lite.config import CurriculumConfig, LlmConfig, OrmConfig
 from webrl_lite.experience import Experience, read_experience
 from webrl_lite.run_folder import RunFolder
-from webrl_lite.trajectory import StopReason, Task, Trajectory, read_jsonl, write_jsonl
+from webrl_lite.trajectory import StopReason, Task, Trajectory, Verdict, read_jsonl, write_jsonl
 
 pytestmark = pytest.mark.timeout(300)
 SCRIPT = Path(__file__).with_name("paper_source.py")
@@ -61,6 +61,31 @@ def results(folder: Path) -> dict[str, object]:
 
 def rows(run: phase.Run, k: int, name: str = "experience.jsonl") -> tuple[Experience, ...]:
     return read_experience(run.path(k, name))
+
+
+# The judge's lessons ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("played", "shown", "expected"),
+    [
+        ("+---", "DD", "+---DD"),  # demonstrations stand in for successes
+        ("+---", "DDDD", "+---DD"),
+        ("----", "D", "----D"),  # as many as there are
+        ("+++++--", "DDDD", "+++++-----"),  # failures are taken again, in turn
+        ("+-", "D", "+-"),
+        ("+++", "D", "+++"),  # there is none to take
+        ("", "DD", ""),
+    ],
+)
+def test_the_judge_sees_as_many_successes_as_failures(played, shown, expected):
+    def episodes(kinds: str) -> list[Trajectory]:
+        task = Task("a", ("shopping",), "b", "c", {}, "train")
+        scores = {"+": 1.0, "-": 0.0, "D": 1.0}
+        return [Trajectory(task, (), StopReason.EXIT, answer=kind, verdict=Verdict(scores[kind])) for kind in kinds]
+
+    lessons = phase.judge_lessons(episodes(played), episodes(shown))
+    assert "".join(one.answer for one in lessons) == expected
 
 
 # What a stage reads and writes --------------------------------------------------------------------------------------

@@ -468,8 +468,8 @@ class Config:
 def tiny() -> Config:
     """The package's own model of a few million parameters; a laptop without a GPU."""
     return Config(
-        # The upper half learns nearly as well, and the lower half is run once a row for all roles and epochs: six epochs
-        # cost what three of all layers did, and more updates are what SFT lacks.
+        # The upper half learns nearly as well, and the lower half is run once a row for all roles and epochs: six
+        # epochs cost what three of all layers did, and SFT was short of them.
         lora=LoraConfig(rank=32, alpha=64, top_layers=3),
         sft=SftConfig(learning_rate=3e-3, batch_size=16, epochs=6.0, tokens_per_micro_batch=4096),
         orm=OrmConfig(learning_rate=2e-3, batch_size=8, epochs=4.0, rollouts=64, tokens_per_micro_batch=4096),

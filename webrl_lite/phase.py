@@ -17,6 +17,7 @@ Source: paper Section 2 and Algorithm 1; the order critic, then actor with the f
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -189,8 +190,9 @@ def play_first(run: Run) -> None:
 
 
 def train_judge(run: Run) -> None:
-    """Train the ORM on the first rollouts and on as many demonstrations as make successes no rarer than failures.
+    """Train the ORM on the first rollouts, with demonstrations or failures once more to make both kinds equally many.
 
+    Where two of three lessons were successes, the judge of a small model said yes to every rollout.
     Nothing is trained where a served judge labels and no ORM is asked.
     """
     if run.config.orm.judge != "orm" and run.config.curriculum.first_phase != "orm":
@@ -204,10 +206,8 @@ def train_judge(run: Run) -> None:
 
     def choose() -> dict[str, JSON]:
         graded, unseen = played()
-        lessons = [one for one in graded if one.task.task_id not in unseen]
-        missing = sum(not _grade(one) for one in lessons) - sum(map(bool, map(_grade, lessons)))
-        shown = [one for one in run.source.demonstrations(run.config.seed) if one.task.task_id not in unseen]
-        lessons += shown[: max(0, missing)]
+        shown = run.source.demonstrations(run.config.seed)
+        lessons = judge_lessons(*([one for one in some if one.task.task_id not in unseen] for some in (graded, shown)))
         with whole_file(lessons_file) as file:
             for one in lessons:
                 line = {"task_id": one.task.task_id, "prompt": _judge_prompt(run, one), "success": bool(_grade(one))}
@@ -232,6 +232,22 @@ def train_judge(run: Run) -> None:
     run.folder.once("orm/lessons", lessons_file, choose)
     _train(run, "orm", folder / "final", train)
     run.folder.once("orm/report", report, measure)
+
+
+def judge_lessons(played: Sequence[Trajectory], shown: Sequence[Trajectory]) -> list[Trajectory]:
+    """Return graded episodes and, so that successes and failures are equally many, more of the rarer kind.
+
+    Demonstrations make up for successes that are missing; failures, which nobody demonstrates, are taken once more.
+
+    Args:
+        played: graded episodes.
+        shown: demonstrations, each a success.
+    """
+    failed = [one for one in played if not _grade(one)]
+    missing = 2 * len(failed) - len(played)
+    if missing > 0:
+        return [*played, *shown[:missing]]
+    return [*played, *itertools.islice(itertools.cycle(failed), -missing if failed else 0)]
 
 
 # A phase ------------------------------------------------------------------------------------------------------------
