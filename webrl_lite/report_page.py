@@ -165,7 +165,7 @@ def _orm(run: Run, plots: Mapping[str, str]) -> str:
     accuracy = numbers.finite(held_out.get("accuracy"))
     trained = ""
     if run.orm:
-        trained = f"<p>Trained on {escape(str(run.orm.get('trained_on')))} rollouts"
+        trained = f"<p>Trained on {escape(str(run.orm.get('trained_on')))} lessons"
         trained += (
             f"; {percent(accuracy)} right on {escape(str(held_out.get('rollouts')))} held out" if held_out else ""
         )
