@@ -290,10 +290,23 @@ def test_a_checkpoint_is_known_by_hub_name_and_by_folder(name):
 def test_other_models_are_left_alone(name):
     assert released.checkpoint(name) is None
     if name:
+        tiny = preset("tiny")
+        lora = tiny.lora if name == "tiny" else dataclasses.replace(tiny.lora, top_layers=None)
         assert released.configure({"model": {"name": name}}) == dataclasses.replace(
-            preset("tiny"), model=ModelConfig(name=name)
+            tiny, model=ModelConfig(name=name), lora=lora
         )
         assert released.over(paper(), name).rollout == paper().rollout
+
+
+def test_only_the_presets_own_model_has_its_choice_of_layers():
+    """A model of one layer, or of an architecture that can't be run in two parts, has no upper three."""
+    assert (
+        released.configure({}).lora.top_layers == released.configure({"model": {"name": "tiny"}}).lora.top_layers == 3
+    )
+    assert released.configure({"model": {"name": "gpt2"}, "lora": {"rank": 4}}).lora.top_layers is None
+    assert released.configure({"model": {"name": "gpt2"}, "lora": {"top_layers": 2}}).lora.top_layers == 2
+    assert released.over(preset("tiny"), "gpt2").lora.top_layers is None
+    assert released.over(preset("tiny"), "tiny").lora.top_layers == 3
 
 
 def test_what_the_user_sets_wins():

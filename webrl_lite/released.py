@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from webrl_lite.config import JSON, Config, from_dict
+from webrl_lite.config import JSON, PRESETS, Config, from_dict
 from webrl_lite.prompt_tokens import Prompt, PromptError, Tokenizer
 from webrl_lite.prompts import orm_prompt
 from webrl_lite.trajectory import Trajectory
@@ -106,6 +106,8 @@ def checkpoint(model: str) -> Checkpoint | None:
 def over(base: Config, model: str) -> Config:
     """Return a configuration for a model: with what its name stands for if it is a released one, else with the name.
 
+    How many layers get adapters is a preset's choice for its own model, so another one gets them in all.
+
     Args:
         base: a preset; what the user sets goes over the result.
         model: name on the hub, or a folder.
@@ -113,12 +115,16 @@ def over(base: Config, model: str) -> Config:
     found = checkpoint(model)
     settings = found.settings if found else {"model": {}}
     settings["model"] = {"name": model, **settings["model"]}
+    if model != base.model.name:
+        settings["lora"] = {"top_layers": None}
     groups = {group: dataclasses.replace(getattr(base, group), **values) for group, values in settings.items()}
     return dataclasses.replace(base, **groups)
 
 
 def configure(values: Mapping[str, JSON]) -> Config:
     """Build a configuration from the user's settings; where these name a released model, over what its name stands for.
+
+    A model that is not the preset's own gets adapters in all layers, as in ``over``.
 
     Args:
         values: nested settings as for ``config.from_dict``; what they set wins.
@@ -130,6 +136,9 @@ def configure(values: Mapping[str, JSON]) -> Config:
     name = model.get("name") if isinstance(model, Mapping) else None
     found = checkpoint(name) if isinstance(name, str) else None
     merged = dict(found.settings if found else {})
+    chosen = values.get("preset", "tiny")
+    if isinstance(name, str) and isinstance(chosen, str) and chosen in PRESETS and name != PRESETS[chosen]().model.name:
+        merged["lora"] = {"top_layers": None}
     for key, value in values.items():
         below = merged.get(key)
         merged[key] = {**below, **value} if isinstance(below, Mapping) and isinstance(value, Mapping) else value
