@@ -206,8 +206,9 @@ def train_judge(run: Run) -> None:
 
     def choose() -> dict[str, JSON]:
         graded, unseen = played()
-        shown = run.source.demonstrations(run.config.seed)
-        lessons = judge_lessons(*([one for one in some if one.task.task_id not in unseen] for some in (graded, shown)))
+        learned = [one for one in graded if one.task.task_id not in unseen]
+        shown = [one for one in run.source.demonstrations(run.config.seed) if one.task.task_id not in unseen]
+        lessons = judge_lessons(learned, shown)
         with whole_file(lessons_file) as file:
             for one in lessons:
                 line = {"task_id": one.task.task_id, "prompt": _judge_prompt(run, one), "success": bool(_grade(one))}
