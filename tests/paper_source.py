@@ -155,6 +155,7 @@ def open_paper(settings: Config, folder: RunFolder) -> phase.Run:
 
 def whole_run(out: str, number: int = 1) -> None:
     """Begin a run or go on with it, to its end; for processes that a test ends."""
+    torch.set_num_threads(1)
     settings = config(out)
     folder = RunFolder(out)
     if rank() > 0:
@@ -167,5 +168,4 @@ def whole_run(out: str, number: int = 1) -> None:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
     whole_run(sys.argv[1], *map(int, sys.argv[2:]))
