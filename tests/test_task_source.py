@@ -10,8 +10,9 @@ from webrl_lite.config import ConfigError, EnvConfig, from_dict
 from webrl_lite.envs.embedded.demonstrations import demonstrations
 from webrl_lite.observation import count_tokens_default
 from webrl_lite.run_folder import RunFolder
+from webrl_lite.source_parts import draw_unshown
 from webrl_lite.task_source import EmbeddedSource, TaskSourceError, open_source
-from webrl_lite.trajectory import StopReason, Trajectory, Verdict, write_jsonl
+from webrl_lite.trajectory import StopReason, Task, Trajectory, Verdict, write_jsonl
 
 
 def opened(**groups: object) -> object:
@@ -99,3 +100,30 @@ def test_the_embedded_sites_keep_to_tasks_that_are_short_enough():
 def test_a_limit_that_leaves_no_task_is_refused_with_the_shortest_there_is():
     with pytest.raises(TaskSourceError, match="the split 'test_families', whose shortest needs 3 replies; got 2"):
         opened(env={"max_required_steps": 2}, eval={"split": "test_families"})
+
+
+@pytest.mark.parametrize(
+    ("shown", "number", "expected"),
+    [
+        ("abcd", 3, {"efg"}),  # all there are
+        ("abc", 2, {"de", "df", "dg", "ef", "eg", "fg"}),  # only of those
+        ("abcde", 3, {"afg", "bfg", "cfg", "dfg", "efg"}),  # all of those, and one besides
+        ("abcdefg", 6, {"abcdef", "abcdeg", "abcdfg", "abcefg", "abdefg", "acdefg", "bcdefg"}),
+        ("abc", None, {"abcdefg"}),
+        ("", 9, {"abcdefg"}),
+    ],
+)
+def test_tasks_without_a_demonstration_come_first(shown, number, expected):
+    tasks = [Task(name, ("map",), "do", "__MAP__", {}, "train") for name in "abcdefg"]
+    drawn = ["".join(one.task_id for one in draw_unshown(tasks, set(shown), number, str(seed))) for seed in range(99)]
+    assert set(drawn) == expected
+
+
+def test_the_first_actor_plays_what_its_demonstrations_did_not_show():
+    source = opened(sft={"episodes": 200}, orm={"rollouts": 78})  # 278 train tasks need at most 5 replies
+    try:
+        shown = {one.task.task_id for one in source.demonstrations(3)}
+        first = {task.task_id for task in source.first_tasks(3)}
+        assert len(shown) == 200 and len(first) == 78 and not shown & first
+    finally:
+        source.close()

@@ -163,8 +163,8 @@ class OrmConfig(TrainConfig):
     ``grader``: the tasks' own graders, for an upper bound that shows what the judge costs; generated tasks have one on
     the embedded sites and on MiniWoB++, and what has none is not learned from. (ours)"""
     rollouts: int | None = None
-    """Train tasks that the first actor plays, graded, for the ORM to learn from and for the first failures; None: each
-    train task once. (paper Appendix B: about 12,000 rollouts)"""
+    """Train tasks that the first actor plays, graded, for the ORM to learn from and for the first failures; those that
+    no demonstration showed come first. None: each once. (paper Appendix B: about 12,000 rollouts)"""
 
     SECTION: typing.ClassVar[str] = "orm"
 

@@ -23,7 +23,7 @@ from webrl_lite.envs.miniwob import TEST_SEEDS, TRAIN_SEEDS, MiniwobError, Miniw
 from webrl_lite.envs.miniwob_play import play_oracle
 from webrl_lite.envs.web_env import WebEnv, WebEnvBatch
 from webrl_lite.envs.webarena_tasks import score
-from webrl_lite.source_parts import FirstPages, draw, environment_options
+from webrl_lite.source_parts import FirstPages, draw, draw_unshown, environment_options
 from webrl_lite.trajectory import Task, Trajectory
 
 NEW_SEEDS = range(10_000, 1_000_000)
@@ -116,12 +116,15 @@ class MiniwobSource:
                 f"{self._config.env.observation!r}: the oracles that play them read no other."
             )
         if seed not in self._demonstrations:
-            tasks = draw(self.train, self._config.sft.episodes, f"demonstrations:{seed}")
+            tasks = self._shown(seed)
             played = self._play(tasks)
             if tasks and not played:
                 raise MiniwobError("no demonstration could be played. Look at the pages with `tests/benchmarks`.")
             self._demonstrations[seed] = played
         return self._demonstrations[seed]
+
+    def _shown(self, seed: int) -> tuple[Task, ...]:
+        return draw(self.train, self._config.sft.episodes, f"demonstrations:{seed}")
 
     def _play(self, tasks: Sequence[Task]) -> tuple[Trajectory, ...]:
         """Play tasks by their oracles, in all environments at once; return the won ones in the order of the tasks."""
@@ -149,8 +152,9 @@ class MiniwobSource:
             return tuple(episode for episode in pool.map(won, tasks) if episode is not None)
 
     def first_tasks(self, seed: int) -> tuple[Task, ...]:
-        """Return the train tasks that the first actor plays: ``orm.rollouts`` of them."""
-        return draw(self.train, self._config.orm.rollouts, f"first:{seed}")
+        """Return the train tasks that the first actor plays, those that SFT did not show it first."""
+        shown = {task.task_id for task in self._shown(seed)}
+        return draw_unshown(self.train, shown, self._config.orm.rollouts, f"first:{seed}")
 
     def graded(self, tasks: Sequence[Task]) -> list[Task]:
         """Return generated tasks with their pages as graders; for measuring the ORM only."""

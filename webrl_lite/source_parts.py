@@ -9,7 +9,7 @@ import dataclasses
 import json
 import logging
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -43,7 +43,7 @@ class TaskSource(Protocol):
         """Return the demonstrations that SFT learns from, the same for the same seed; none if there are none."""
 
     def first_tasks(self, seed: int) -> tuple[Task, ...]:
-        """Return the train tasks that the first actor plays: ``orm.rollouts`` of them.
+        """Return the train tasks that the first actor plays: ``orm.rollouts``, those that SFT did not show it first.
 
         Raises:
             TaskSourceError: there are no train tasks.
@@ -114,6 +114,25 @@ def draw(items: Sequence[Item], number: int | None, seed: str) -> tuple[Item, ..
         return tuple(items)
     chosen = sorted(random.Random(seed).sample(range(len(items)), number))
     return tuple(items[index] for index in chosen)
+
+
+def draw_unshown(tasks: Sequence[Task], shown: Collection[str], number: int | None, seed: str) -> tuple[Task, ...]:
+    """Return some of the tasks, in their order: from those without a demonstration as far as they go, then the others.
+
+    An actor that has read a task's demonstration solves it more often than a new one, and a judge that saw only such
+    episodes has hardly met a failure.
+
+    Args:
+        tasks: to draw from.
+        shown: names of those that the actor has seen solved.
+        number: how many; None: all.
+        seed: of the draw.
+    """
+    new = draw([task for task in tasks if task.task_id not in shown], number, seed)
+    rest = None if number is None else number - len(new)
+    old = draw([task for task in tasks if task.task_id in shown], rest, seed)
+    names = {task.task_id for task in (*new, *old)}
+    return tuple(task for task in tasks if task.task_id in names)
 
 
 def environment_options(

