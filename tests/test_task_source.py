@@ -63,6 +63,15 @@ def test_the_embedded_sites_take_demonstrations_of_a_file(own_file):
         source.close()
 
 
+def test_a_file_that_is_not_used_whole_is_named(own_file, caplog):
+    source = opened(sft={"file": str(own_file), "episodes": 1})
+    try:
+        assert len(source.demonstrations(0)) == 1
+        assert f"{own_file}: 1 of its 2 demonstrations are learned from" in caplog.text
+    finally:
+        source.close()
+
+
 @pytest.mark.parametrize("groups", [{"env": {"pictures": True}}, {"orm": {"judge": "screenshot"}}])
 def test_pictures_are_taken_where_a_judge_looks_at_them(groups):
     source = opened(**groups)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from webrl_lite.config import Config
+from webrl_lite.config import Config, SftConfig
 from webrl_lite.curriculum import Feasible, Generator, normalised
 from webrl_lite.envs.web_env import StopRules, WebEnvBatch
 from webrl_lite.exchange import read_trajectories
@@ -149,6 +149,17 @@ def environment_options(
         "picture": config.pictures,
         "rules": StopRules(rollout.max_steps, rollout.parse_failures, rollout.equal_replies),
     }
+
+
+def drawn_demonstrations(found: Sequence[Trajectory], sft: SftConfig, seed: int) -> tuple[Trajectory, ...]:
+    """Return ``sft.episodes`` of the demonstrations; the log says so where a user's own file is not used whole."""
+    drawn = draw(found, sft.episodes, f"demonstrations:{seed}")
+    if sft.file and len(drawn) < len(found):
+        log.warning(
+            "%s: %d of its %d demonstrations are learned from (`sft.episodes`; null: all)",
+            sft.file, len(drawn), len(found),
+        )  # fmt: skip
+    return drawn
 
 
 def demonstrations_in(

@@ -28,6 +28,7 @@ from webrl_lite.source_parts import (
     demonstrations_in,
     draw,
     draw_unshown,
+    drawn_demonstrations,
     environment_options,
 )
 from webrl_lite.trajectory import Task, Trajectory
@@ -100,7 +101,7 @@ class EmbeddedSource:
         else:
             names = {task.task_id for task in self.train}
             found = tuple(one for one in demonstrations() if one.task.task_id in names)
-        return draw(found, sft.episodes, f"demonstrations:{seed}")
+        return drawn_demonstrations(found, sft, seed)
 
     def _within(self, split: str) -> tuple[Task, ...]:
         """Return the tasks of a split that are short enough for ``env.max_required_steps``."""

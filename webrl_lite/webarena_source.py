@@ -41,6 +41,7 @@ from webrl_lite.source_parts import (
     demonstrations_in,
     draw,
     draw_unshown,
+    drawn_demonstrations,
     environment_options,
 )
 from webrl_lite.trajectory import Task, Trajectory
@@ -95,7 +96,7 @@ class WebArenaSource:
 
     def demonstrations(self, seed: int) -> tuple[Trajectory, ...]:
         """Return ``sft.episodes`` of the demonstrations in ``sft.file``; none without it."""
-        return draw(self._all_demonstrations, self._config.sft.episodes, f"demonstrations:{seed}")
+        return drawn_demonstrations(self._all_demonstrations, self._config.sft, seed)
 
     def first_tasks(self, seed: int) -> tuple[Task, ...]:
         """Return the train tasks that the first actor plays, those that SFT did not show it first.
