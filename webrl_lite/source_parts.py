@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from webrl_lite.config import Config, SftConfig
+from webrl_lite.config import Config
 from webrl_lite.curriculum import Feasible, Generator, normalised
 from webrl_lite.envs.web_env import StopRules, WebEnvBatch
 from webrl_lite.exchange import read_trajectories
@@ -151,19 +151,8 @@ def environment_options(
     }
 
 
-def drawn_demonstrations(found: Sequence[Trajectory], sft: SftConfig, seed: int) -> tuple[Trajectory, ...]:
-    """Return ``sft.episodes`` of the demonstrations; the log says so where a user's own file is not used whole."""
-    drawn = draw(found, sft.episodes, f"demonstrations:{seed}")
-    if sft.file and len(drawn) < len(found):
-        log.warning(
-            "%s: %d of its %d demonstrations are learned from (`sft.episodes`; null: all)",
-            sft.file, len(drawn), len(found),
-        )  # fmt: skip
-    return drawn
-
-
 def demonstrations_in(
-    path: str | Path, known: Iterable[Task] = (), *, test: Iterable[Task] = ()
+    path: str | Path, known: Iterable[Task] = (), *, test: Iterable[Task] = (), used: int | None = None
 ) -> tuple[Trajectory, ...]:
     """Return the demonstrations of a file of ours or of the authors'.
 
@@ -174,6 +163,7 @@ def demonstrations_in(
         path: see ``exchange.read_trajectories``.
         known: tasks in which the authors' steps, which name no site, are looked up.
         test: tasks that must not be learned from.
+        used: how many the run will draw, None for all; the log says so where that is not the whole file.
 
     Raises:
         TraceError: the file cannot be read.
@@ -192,5 +182,9 @@ def demonstrations_in(
     if failed or leaking:
         log.warning(
             "%s: %d demonstrations; left out: %d that failed, %d of test tasks", path, len(kept), failed, leaking
+        )
+    if used is not None and used < len(kept):
+        log.warning(
+            "%s: %d of its %d demonstrations are learned from (`sft.episodes`; null: all)", path, used, len(kept)
         )
     return tuple(kept)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from webrl_lite.config import Config
@@ -28,7 +29,6 @@ from webrl_lite.source_parts import (
     demonstrations_in,
     draw,
     draw_unshown,
-    drawn_demonstrations,
     environment_options,
 )
 from webrl_lite.trajectory import Task, Trajectory
@@ -94,14 +94,16 @@ class EmbeddedSource:
 
     def demonstrations(self, seed: int) -> tuple[Trajectory, ...]:
         """Return ``sft.episodes`` of the demonstrations that ship with the sites, or of those in ``sft.file``."""
+        return draw(self._all_demonstrations, self._config.sft.episodes, f"demonstrations:{seed}")
+
+    @cached_property
+    def _all_demonstrations(self) -> tuple[Trajectory, ...]:
         sft = self._config.sft
-        tests = [task for task in self._sites.tasks if task.split.startswith("test")]
         if sft.file:
-            found = demonstrations_in(sft.file, self.train, test=tests)
-        else:
-            names = {task.task_id for task in self.train}
-            found = tuple(one for one in demonstrations() if one.task.task_id in names)
-        return drawn_demonstrations(found, sft, seed)
+            tests = [task for task in self._sites.tasks if task.split.startswith("test")]
+            return demonstrations_in(sft.file, self.train, test=tests, used=sft.episodes)
+        names = {task.task_id for task in self.train}
+        return tuple(one for one in demonstrations() if one.task.task_id in names)
 
     def _within(self, split: str) -> tuple[Task, ...]:
         """Return the tasks of a split that are short enough for ``env.max_required_steps``."""

@@ -41,7 +41,6 @@ from webrl_lite.source_parts import (
     demonstrations_in,
     draw,
     draw_unshown,
-    drawn_demonstrations,
     environment_options,
 )
 from webrl_lite.trajectory import Task, Trajectory
@@ -96,7 +95,7 @@ class WebArenaSource:
 
     def demonstrations(self, seed: int) -> tuple[Trajectory, ...]:
         """Return ``sft.episodes`` of the demonstrations in ``sft.file``; none without it."""
-        return drawn_demonstrations(self._all_demonstrations, self._config.sft, seed)
+        return draw(self._all_demonstrations, self._config.sft.episodes, f"demonstrations:{seed}")
 
     def first_tasks(self, seed: int) -> tuple[Task, ...]:
         """Return the train tasks that the first actor plays, those that SFT did not show it first.
@@ -143,11 +142,12 @@ class WebArenaSource:
     # Reading ---------------------------------------------------------------------------------------------------------
 
     def _read_demonstrations(self) -> tuple[Trajectory, ...]:
-        path = self._config.sft.file
-        if path is None:
+        sft = self._config.sft
+        if sft.file is None:
             return ()
         train = self._config.env.train_file
-        return demonstrations_in(path, read_tasks(train).tasks if train else (), test=self._tests)
+        known = read_tasks(train).tasks if train else ()
+        return demonstrations_in(sft.file, known, test=self._tests, used=sft.episodes)
 
     def _open(self) -> WebArenaSites:
         env = self._config.env
