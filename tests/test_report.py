@@ -352,12 +352,22 @@ def test_table_has_a_row_for_sft_and_for_every_phase(folder):
     assert report.table(folder) == (
         "|         |   n | success | 95 % interval | map | several sites | shopping |\n"
         "| ------- | --: | ------: | ------------: | --: | ------------: | -------: |\n"
-        "| SFT     |   6 |  33.3 % |   9.7 to 70.0 | 0/2 |           1/1 |      1/3 |\n"
+        "| start   |   6 |  33.3 % |   9.7 to 70.0 | 0/2 |           1/1 |      1/3 |\n"
         "| phase 1 |   8 |  75.0 % |  40.9 to 92.9 | 2/3 |           0/1 |      4/4 |\n"
         "\nNot in n: episodes that the environment failed (1), that could not be graded (1).\n"
         "\nphase 2 has no evaluation.\n"
         "\nPhases with an evaluation: 1 of 2.\n"
     )
+
+
+def test_table_of_an_evaluation_alone_does_not_wait_for_phases(tmp_path):
+    """`eval` plays an actor that is there; its folder has the stage `actor` and the preset's number of phases."""
+    (tmp_path / "config.json").write_text('{"method": "webrl", "curriculum": {"phases": 2}}')
+    (tmp_path / "stages.jsonl").write_text('{"stage": "actor", "seconds": 0.1}\n')
+    write_jsonl(tmp_path / "phase_00/evaluation.jsonl", [episode(task("t0"), True)])
+    found = report.table(tmp_path)
+    assert "| start |" in found
+    assert "Phases with an evaluation" not in found
 
 
 def test_table_of_a_run_that_has_just_begun_says_so(tmp_path):
@@ -570,7 +580,7 @@ def test_the_viewer_shows_value_and_advantage_of_a_phases_own_steps(run):
     assert [step["scores"] for step in by_name["phase 1", "rollouts", "g1"]["steps"]] == [[], []]
     assert by_name["phase 1", "rollouts", "g0"]["outcome"] == "success, says the ORM"
     assert by_name["phase 1", "rollouts", "g4"]["outcome"] == "environment error"
-    assert by_name["SFT", "evaluation", "s3"]["outcome"] == "not graded"
+    assert by_name["start", "evaluation", "s3"]["outcome"] == "not graded"
 
 
 def test_a_step_without_an_action_does_not_shift_the_values(tmp_path):
@@ -586,7 +596,7 @@ def test_the_viewer_holds_at_most_its_number_of_episodes_spread_evenly(run):
     """4 groups of 4, 8, 5 and 8 share 12 places as 3 each; of 8 they are numbers 0, 2 and 5."""
     shown = report_viewer.episodes(run, most=12)
     assert len(shown) == 12
-    for phase in ("SFT", "phase 1"):
+    for phase in ("start", "phase 1"):
         names = [one["task"] for one in shown if (one["phase"], one["stage"]) == (phase, "evaluation")]
         assert names == ["s0", "s2", "m1"]
 
@@ -598,7 +608,7 @@ def test_what_a_small_group_leaves_goes_to_the_others():
 
 
 def test_the_page_says_that_episodes_are_left_out(run, monkeypatch):
-    monkeypatch.setattr(report_viewer, "episodes", lambda run: [{"phase": "SFT"}])
+    monkeypatch.setattr(report_viewer, "episodes", lambda run: [{"phase": "start"}])
     assert "This page holds 1 of 25 episodes, spread evenly" in report_page.page(run, {})
 
 
@@ -627,7 +637,7 @@ def test_ablation_has_both_intervals(tmp_path):
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in found.markdown.splitlines()[2:4]]
     assert rows == [
         ["webrl", "phase 2", "3", "60.0 ± 24.8", "+30.0 ± 24.8", "18/30", "42.3 to 75.4"],
-        ["sft", "SFT", "1", "30.0 (no interval)", "-", "3/10", "10.8 to 60.3"],
+        ["sft", "start", "1", "30.0 (no interval)", "-", "3/10", "10.8 to 60.3"],
     ]
     webrl, sft = csv.DictReader(io.StringIO(found.csv))
     assert (webrl["method"], webrl["phase"], webrl["seeds"], webrl["successes"], webrl["n"]) == (

@@ -49,7 +49,7 @@ CSVS = {
 
 
 def table(folder: str | Path) -> str:
-    """Return the table that a run prints at its end: Markdown, a row for SFT and one for each phase.
+    """Return the table that a run prints at its end: Markdown, a row for the start and one for each phase.
 
     A row has n, success with its 95 % interval, and successes of n by site. Episodes that the environment failed or
     that nobody could grade are not in n; a line under the table counts them. Further lines say what is missing.

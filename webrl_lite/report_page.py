@@ -130,7 +130,7 @@ def _success(run: Run, plots: Mapping[str, str]) -> str:
         '<p class="soft">Episodes that the environment failed, or that nobody could grade, are not in n.</p>',
     ]
     if len(rollouts):
-        words = "Rollouts that the phase learned from, labelled by the ORM; those of SFT by the grader."
+        words = "Rollouts that the phase learned from, labelled by the ORM; those of the start by the grader."
         parts.append(_folded("Rollouts", f"<p>{words}</p>{_counted(rollouts)}"))
     if len(frame):
         parts += [

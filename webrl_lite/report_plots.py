@@ -106,7 +106,7 @@ def _panels(names: Sequence[str], **shared: bool) -> tuple[Figure, list[Axes]]:
 
 def _phases(axes: Axes, phases: Sequence[int]) -> None:
     """Name the phases on the x axis."""
-    axes.set_xticks(range(len(phases)), ["SFT" if number == 0 else str(number) for number in phases])
+    axes.set_xticks(range(len(phases)), ["start" if number == 0 else str(number) for number in phases])
     axes.set_xlim(-0.4, len(phases) - 0.6)
 
 

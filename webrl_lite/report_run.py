@@ -65,7 +65,7 @@ class Phase:
     """What a phase's folder holds; a part is empty or None if its file is not there."""
 
     number: int
-    """0 is SFT."""
+    """0 is the start: SFT's actor, or the one that ``eval`` was given."""
     rollouts: tuple[Episode, ...] = ()
     evaluation: tuple[Episode, ...] = ()
     experience: Mapping[tuple[str, int], StepValue] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Phase:
 
     @property
     def name(self) -> str:
-        """``SFT`` or ``phase 1``, for people."""
+        """``start`` or ``phase 1``, for people."""
         return phase_name(self.number)
 
 
@@ -88,7 +88,7 @@ class Run:
     folder: Path
     config: Mapping[str, JSON]
     phases: tuple[Phase, ...]
-    """In their order; SFT is phase 0."""
+    """In their order; the start is phase 0."""
     stages: Lines
     """Of ``stages.jsonl``."""
     metrics: tuple[tuple[str, int | None, Lines], ...]
@@ -107,8 +107,8 @@ class Run:
 
 
 def phase_name(number: int) -> str:
-    """Return ``SFT`` for 0, else ``phase 1``."""
-    return f"phase {number}" if number else "SFT"
+    """Return ``start`` for 0, which is SFT's actor or the one that ``eval`` was given, else ``phase 1``."""
+    return f"phase {number}" if number else "start"
 
 
 def read(folder: str | Path) -> Run:
@@ -134,14 +134,17 @@ def read(folder: str | Path) -> Run:
         here = phase_folder(number)
         metrics += [(name, number, _log(folder, f"{here}/{name}/metrics.jsonl", notes)) for name in ("critic", "actor")]
     wanted = {task.task_id for task in _load(folder, "tasks_test.jsonl", _tasks, (), notes)}
+    stages = _log(folder, "stages.jsonl", notes)
+    # `eval` takes an actor as it is and has no phases to come
+    planned = 0 if any(line.get("stage") == "actor" for line in stages) else _phases(config)
     return Run(
         folder=folder,
         config=config,
         phases=tuple(phases),
-        stages=_log(folder, "stages.jsonl", notes),
+        stages=stages,
         metrics=tuple(entry for entry in metrics if entry[2]),
         orm=_load(folder, "orm/report.json", _object, None, notes),
-        notes=(*_unfinished(phases, config, wanted), *notes),
+        notes=(*_unfinished(phases, planned, wanted), *notes),
     )
 
 
@@ -172,7 +175,14 @@ def _phase(folder: Path, number: int, notes: list[str]) -> Phase:
     )
 
 
-def _unfinished(phases: Sequence[Phase], config: Mapping[str, JSON], wanted: set[str]) -> list[str]:
+def _phases(config: Mapping[str, JSON]) -> int:
+    """Return how many phases a run of this configuration has; 0 if it does not say."""
+    curriculum = config.get("curriculum")
+    planned = curriculum.get("phases") if isinstance(curriculum, dict) else None
+    return planned if isinstance(planned, int) and config.get("method") != "sft" else 0
+
+
+def _unfinished(phases: Sequence[Phase], planned: int, wanted: set[str]) -> list[str]:
     """Return what the run has not come to, a line each."""
     notes = [f"{phase.name} has no evaluation." for phase in phases if not phase.evaluation]
     for phase in phases:
@@ -182,10 +192,8 @@ def _unfinished(phases: Sequence[Phase], config: Mapping[str, JSON], wanted: set
         open_labels = sum(episode.success is None and not episode.env_error for episode in phase.rollouts)
         if open_labels:
             notes.append(f"{phase.name}: {open_labels} of {len(phase.rollouts)} rollouts have no label.")
-    curriculum = config.get("curriculum")
-    planned = curriculum.get("phases") if isinstance(curriculum, dict) else None
     done = sum(phase.number > 0 and bool(phase.evaluation) for phase in phases)
-    if isinstance(planned, int) and done < planned and config.get("method") != "sft":
+    if done < planned:
         notes.append(f"Phases with an evaluation: {done} of {planned}.")
     return notes
 
