@@ -5,7 +5,7 @@ import logging
 import sys
 
 import pytest
-from standin_sites import StandIn
+from standin_sites import StandIn, short_patience
 
 from webrl_lite.browser import BrowserError
 from webrl_lite.envs import webarena, webarena_hooks, webarena_sites, webarena_tasks
@@ -140,6 +140,12 @@ def write(folder, records, name="tasks.json", lines=False):
     path = folder / name
     path.write_text("\n".join(map(json.dumps, records)) if lines else json.dumps(records, indent=1), encoding="utf-8")
     return str(path)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patience():
+    with short_patience():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from local_llm import Handler, respond, says, serving
-from standin_sites import StandIn
+from standin_sites import StandIn, short_patience
 from test_webarena import RECORDS, installed, stop, write
 
 from webrl_lite import webarena_source
@@ -23,6 +23,12 @@ TESTS = [RECORDS[0], RECORDS[12], RECORDS[3]]
 TRAIN = [
     {**RECORDS[n], "intent": f"Learn to do number {n}", "task_id": 100 + n} for n in (0, 1, 3, 12)
 ]  # of shopping, the map, gitlab, shopping
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patience():
+    with short_patience():
+        yield
 
 
 @pytest.fixture(scope="module")
