@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import multiprocessing
 import random
 import threading
@@ -15,7 +16,7 @@ from safetensors.torch import load_file
 
 from webrl_lite import phase
 from webrl_lite.baselines import METHODS
-from webrl_lite.config import CurriculumConfig, LlmConfig, OrmConfig
+from webrl_lite.config import CurriculumConfig, LlmConfig, OrmConfig, ReplayConfig
 from webrl_lite.experience import Experience, read_experience
 from webrl_lite.run_folder import RunFolder
 from webrl_lite.trajectory import StopReason, Task, Trajectory, Verdict, read_jsonl, write_jsonl
@@ -159,6 +160,19 @@ def test_replay_takes_demonstrations_and_earlier_phases_and_no_failure(run):
         replayed = [row for row in rows(run, k) if row.source != "current"]
         assert len(replayed) <= 2 * current
         assert all(row.reward == 1 and row.phase < k for row in replayed)
+
+
+def test_graded_successes_of_the_first_actor_are_replayed_and_its_failures_are_not(tmp_path):
+    """4 demonstrations and 10 first episodes of 2 steps each: a buffer of 28; a band that lets all of them in."""
+    run = finished(tmp_path / "out", replay=ReplayConfig(ppl_min=1.0, ppl_max=math.inf, max_ratio=100.0))
+    file = run.path(0, "rollouts.jsonl")
+    played = sorted(read_jsonl(file, Trajectory), key=lambda one: one.task.task_id)
+    write_jsonl(file, [dataclasses.replace(one, verdict=Verdict(float(i >= 7))) for i, one in enumerate(played)])
+    run.path(1, "selected.jsonl").unlink()
+    phase.select(run, 1)
+    assert json.loads(run.path(1, "replay.json").read_text())["buffer"] == 28
+    chosen = [row for row in read_experience(run.path(1, "selected.jsonl")) if row.source == "replay"]
+    assert sorted({row.task_id for row in chosen}) == ["train7", "train8", "train9"]
 
 
 def test_the_failure_set_grows_and_new_tasks_are_new(run):

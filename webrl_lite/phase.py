@@ -162,7 +162,7 @@ def phase(run: Run, k: int) -> None:
 
 
 def fine_tune(run: Run) -> None:
-    """Learn from demonstrations; they are also what phase 0 leaves to replay."""
+    """Learn from demonstrations; they and the graded successes of ``play_first`` are what phase 0 leaves to replay."""
 
     def tokenize() -> dict[str, JSON]:
         solved = run.source.demonstrations(run.config.seed)
@@ -352,6 +352,8 @@ def select(run: Run, k: int) -> None:
         run.shared.load_role("ref", run.actor(k - 1))
         collected = collect(_read(run.path(k, "labelled.jsonl")), run.shared.tokenizer, run.config, phase=k)
         buffer = [row for before in range(k) for row in read_experience(run.path(before, "experience.jsonl"))]
+        if run.method.replay:
+            buffer += collect(_read(run.path(0, "rollouts.jsonl")), run.shared.tokenizer, run.config, phase=0).rows
         built = build(collected.rows, buffer, run.shared, run.config, run.method, run.seed(k))
         write_json(run.path(k, "replay.json"), asdict(built.report))
         write_experience(result, built.rows)

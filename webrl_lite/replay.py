@@ -1,7 +1,7 @@
 """What a phase learns from: its own steps, and steps of earlier successes that the actor finds neither known nor odd.
 
-Reads rows (``experience``) of this phase and of all earlier ones, the demonstrations being phase 0; gives the rows of
-``experience.jsonl``. A phase calls, in this order::
+Reads rows (``experience``) of this phase and of all earlier ones, the demonstrations and the first actor's graded
+episodes being phase 0; gives the rows of ``experience.jsonl``. A phase calls, in this order::
 
     rows = collect(labelled, tokenizer, config, phase=k).rows
     built = build(rows, earlier_rows, shared, config, method, seed)     # one pass of the reference
@@ -31,6 +31,9 @@ exp(2 / 4) = 1.65, in the band; -0.1 gives 1.03, below; -4 gives 2.72, above.
 The order of the input changes nothing: rows are sorted before anything is drawn, and come out sorted.
 
 Source: WebRL (arXiv 2411.02337) Section 2.3 and ``scripts/process_data.py:324-437``.
+
+# differs from paper: the first actor's episodes on train tasks, which have graders here, are replayed like those of a
+phase; the authors' first phase has the demonstrations alone.
 
 # differs from release: the upper end of perplexity is in the band; the end-of-turn token counts as part of the action;
 a task's trajectories are compared across all files and not within one of eight shards, and the newest stays, not the
