@@ -338,17 +338,30 @@ def test_the_failure_set_grows_and_holds_failures_only():
 
 
 @pytest.mark.parametrize(
-    ("mode", "phase", "expected"), [("none", 1, None), ("orm", 1, "orm"), ("none", 2, "critic"), ("orm", 2, "critic")]
+    ("mode", "phase", "expected"),
+    [
+        ("none", 1, None),
+        ("orm", 1, "orm"),
+        ("critic", 1, "critic"),
+        ("none", 2, "critic"),
+        ("orm", 2, "critic"),
+        ("critic", 2, "critic"),
+    ],
 )
 def test_what_is_asked_for_v_in_a_phase(mode, phase, expected):
-    """GEN-09: before the first phase there is no critic."""
+    """GEN-09: before the first phase no phase has trained a critic."""
     asked = {"critic": lambda tasks: [0.1], "orm": lambda tasks: [0.2], None: None}
     found = first_values(CurriculumConfig(first_phase=mode), phase, asked["critic"], asked["orm"])
     assert found is asked[expected]
 
 
 @pytest.mark.parametrize(
-    ("mode", "phase", "missing"), [("orm", 1, "there is no ORM"), ("none", 2, "the critic is missing")]
+    ("mode", "phase", "missing"),
+    [
+        ("orm", 1, "there is no ORM"),
+        ("critic", 1, "the critic is missing, which phase 1"),
+        ("none", 2, "the critic is missing, which phase 2"),
+    ],
 )
 def test_a_missing_critic_or_orm_is_an_error(mode, phase, missing):
     with pytest.raises(CurriculumError, match=missing):

@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from webrl_lite import phase
 from webrl_lite.baselines import METHODS
 from webrl_lite.config import CurriculumConfig, LlmConfig, OrmConfig, ReplayConfig
+from webrl_lite.curriculum import critic_values
 from webrl_lite.experience import Experience, read_experience
 from webrl_lite.run_folder import RunFolder
 from webrl_lite.trajectory import StopReason, Task, Trajectory, Verdict, read_jsonl, write_jsonl
@@ -173,6 +174,19 @@ def test_graded_successes_of_the_first_actor_are_replayed_and_its_failures_are_n
     assert json.loads(run.path(1, "replay.json").read_text())["buffer"] == 28
     chosen = [row for row in read_experience(run.path(1, "selected.jsonl")) if row.source == "replay"]
     assert sorted({row.task_id for row in chosen}) == ["train7", "train8", "train9"]
+
+
+def test_a_critic_of_the_first_actors_episodes_filters_the_first_phase_if_asked_for(run, tmp_path):
+    """V of the 4 accepted tasks is that of phase 0's critic, which has learned; without it no V is asked."""
+    assert json.loads(run.path(1, "curriculum.json").read_text())["values"] == []
+    assert not run.critic(0).exists()
+    all_of_them = CurriculumConfig(first_phase="critic", phases=1, tasks_per_phase=4, value_min=0.0, value_max=1.0)
+    run = finished(tmp_path / "out", curriculum=all_of_them)
+    values = json.loads(run.path(1, "curriculum.json").read_text())["values"]
+    tasks = list(read_jsonl(run.path(1, "tasks.jsonl"), Task))
+    run.shared.load_role("critic", run.critic(0))
+    assert values == pytest.approx(critic_values(run.source.first_page, run.shared, run.config)(tasks), abs=1e-6)
+    assert len(values) == 4 and max(values) < 0.45  # it has seen ten failures and begins near 0.5
 
 
 def test_the_failure_set_grows_and_new_tasks_are_new(run):

@@ -243,8 +243,9 @@ class CurriculumConfig:
     """Upper end, inclusive. (paper §2.1)"""
     seeds_per_request: int = 10
     """Failed tasks shown to the generator at once. (released gen_task.py:132)"""
-    first_phase: Literal["none", "orm"] = "none"
-    """What stands in for the critic before the first phase: nothing, or the ORM's P(YES). (authors, issue 31)"""
+    first_phase: Literal["none", "orm", "critic"] = "none"
+    """What filters the first phase's tasks, before which no phase has trained a critic: nothing, or the ORM's P(YES)
+    (authors, issue 31), or a critic that learns from the first actor's graded episodes (ours)."""
     generator: Literal["auto", "offline", "llm"] = "auto"
     """Who makes the tasks: the served model of ``llm`` or the sites' own generator; ``auto``: the model if
     ``llm.base_url`` is set. (paper §2.1: GPT-4o)"""

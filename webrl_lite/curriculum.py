@@ -108,21 +108,24 @@ def failure_set(earlier: Sequence[Task], trajectories: Iterable[Trajectory]) -> 
 def first_values(
     config: CurriculumConfig, phase: int, critic: ValueOf | None, orm: ValueOf | None = None
 ) -> ValueOf | None:
-    """Return what rule 3 asks in a phase: the critic, or before the first one what ``curriculum.first_phase`` says.
+    """Return what rule 3 asks in a phase: the critic, or in the first one what ``curriculum.first_phase`` says.
 
     Args:
         config: gives ``first_phase``.
         phase: from 1.
-        critic: V; not asked in phase 1, when it is untrained.
+        critic: V of the critic of the phase before; for phase 1 of the one that learned from the first actor's graded
+            episodes, if ``first_phase`` = ``critic``.
         orm: P(YES), for ``first_phase`` = ``orm``.
 
     Raises:
         CurriculumError: what should be asked is missing.
     """
-    if phase > 1 or config.first_phase == "none":
-        if phase > 1 and critic is None:
+    if phase > 1 or config.first_phase == "critic":
+        if critic is None:
             raise CurriculumError(f"the critic is missing, which phase {phase} filters its tasks with. Load it.")
-        return critic if phase > 1 else None
+        return critic
+    if config.first_phase == "none":
+        return None
     if orm is None:
         raise CurriculumError("`curriculum.first_phase` is orm, but there is no ORM. Load it, or use none.")
     return orm

@@ -4,7 +4,8 @@
 next one, so each can be looked at, and a run that was killed goes on with the first one that is missing.
 
     sft/            the actor that the demonstrations made
-    phase_00/       rollouts.jsonl (its first episodes, graded), evaluation.jsonl, experience.jsonl (demonstrations)
+    phase_00/       rollouts.jsonl (its first episodes, graded), evaluation.jsonl, experience.jsonl (demonstrations),
+                    critic/ (if it filters the first phase's tasks)
     orm/            lessons.jsonl, the judge, report.json
     phase_01/ ...   tasks.jsonl -> rollouts.jsonl -> labelled.jsonl -> selected.jsonl -> critic/ -> experience.jsonl
                     -> actor/ -> evaluation.jsonl
@@ -40,7 +41,7 @@ from webrl_lite.prompt_tokens import Marks
 from webrl_lite.prompted import PromptedPolicy
 from webrl_lite.prompts import ORM_SYSTEM
 from webrl_lite.released import orm_question
-from webrl_lite.replay import build, collect, credit, read_experience, write_experience
+from webrl_lite.replay import Experience, build, collect, credit, read_experience, write_experience
 from webrl_lite.rollout import ModelPolicy, Policy, rollout
 from webrl_lite.run_folder import RunFolder, write_json
 from webrl_lite.served_policy import CompletionServer, ServedPolicy, serve_actor
@@ -144,6 +145,7 @@ def before_phases(run: Run) -> None:
     evaluate(run, 0)
     play_first(run)
     train_judge(run)
+    train_first_critic(run)
 
 
 def phase(run: Run, k: int) -> None:
@@ -235,6 +237,18 @@ def train_judge(run: Run) -> None:
     run.folder.once("orm/report", report, measure)
 
 
+def train_first_critic(run: Run) -> None:
+    """Learn V from the first actor's graded episodes, if it is to filter the first phase's tasks."""
+    if run.config.curriculum.first_phase != "critic" or run.method.loss is None:
+        return
+
+    def work() -> dict[str, JSON]:
+        played = collect(_read(run.path(0, "rollouts.jsonl")), run.shared.tokenizer, run.config, phase=0)
+        return _learn_values(run, 0, played.rows)
+
+    _train(run, "phase_00/critic", run.critic(0), work)
+
+
 def judge_lessons(played: Sequence[Trajectory], shown: Sequence[Trajectory]) -> list[Trajectory]:
     """Return graded episodes and, so that successes and failures are equally many, more of the rarer kind.
 
@@ -269,14 +283,14 @@ def choose_tasks(run: Run, k: int) -> None:
         for before in range(k):
             failed = failure_set(failed, _read(run.path(before, "labelled.jsonl" if before else "rollouts.jsonl")))
             earlier += read_jsonl(run.path(before, "tasks.jsonl"), Task) if before else ()
-        if k > 1:
+        if _has_critic(run, k - 1):
             run.shared.load_role("critic", run.critic(k - 1))
         if run.config.curriculum.first_phase == "orm":
             run.shared.load_role("orm", run.folder.path / "orm" / "final")
         value_of = first_values(
             run.config.curriculum,
             k,
-            critic_values(run.source.first_page, run.shared, run.config) if k > 1 else None,
+            critic_values(run.source.first_page, run.shared, run.config),
             orm_values(run.source.first_page, run.shared, run.config),
         )
         generator, feasible = run.source.generator(run.path(k, "llm.jsonl"))
@@ -369,20 +383,10 @@ def train_critic(run: Run, k: int) -> None:
     """
 
     def work() -> dict[str, JSON]:
-        if k > 1:
+        if _has_critic(run, k - 1):
             run.shared.load_role("critic", run.critic(k - 1))
-        states = [
-            (row.prompt, row.reward)
-            for row in read_experience(run.path(k, "selected.jsonl"))
-            if row.source == "current"
-        ]
-        folder = run.path(k, "critic")
-        if not states:
-            return _untrained(run, "critic", folder)
-        done = critic.train(
-            run.shared, states, run.config.critic, folder, seed=run.seed(k), report_to=run.config.report_to
-        )
-        return {"updates": done.steps, **_last(done.metrics, "loss")}
+        rows = read_experience(run.path(k, "selected.jsonl"))
+        return _learn_values(run, k, [row for row in rows if row.source == "current"])
 
     _train(run, f"phase_{k:02d}/critic", run.critic(k), work)
 
@@ -474,6 +478,21 @@ def _train(run: Run, name: str, result: Path, work: Callable[[], Mapping[str, JS
             torch.set_num_threads(threads)
 
     run.folder.once(name, result, shared_out, together=True)
+
+
+def _has_critic(run: Run, k: int) -> bool:
+    """Return whether a phase leaves a critic; of phase 0 one only learns if the first tasks are filtered by it."""
+    return k > 0 or run.config.curriculum.first_phase == "critic"
+
+
+def _learn_values(run: Run, k: int, rows: Sequence[Experience]) -> dict[str, JSON]:
+    """Train the critic on the states of a phase's own episodes (Eq. 8)."""
+    folder = run.path(k, "critic")
+    if not rows:
+        return _untrained(run, "critic", folder)
+    states = [(row.prompt, row.reward) for row in rows]
+    done = critic.train(run.shared, states, run.config.critic, folder, seed=run.seed(k), report_to=run.config.report_to)
+    return {"updates": done.steps, **_last(done.metrics, "loss")}
 
 
 def _untrained(run: Run, role: str, folder: Path) -> dict[str, JSON]:
