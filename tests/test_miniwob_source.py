@@ -1,6 +1,7 @@
 """MiniWoB++ as a source of a run: splits, demonstrations, new tasks, and a phase end to end."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 from paper_source import config as quick
@@ -8,6 +9,7 @@ from task_pages import needs_pages
 
 from webrl_lite import phase
 from webrl_lite.config import (
+    SHORT_PAGES,
     Config,
     CurriculumConfig,
     EnvConfig,
@@ -16,8 +18,10 @@ from webrl_lite.config import (
     OrmConfig,
     RolloutConfig,
     SftConfig,
+    preset,
 )
 from webrl_lite.envs.miniwob import MiniwobError
+from webrl_lite.envs.miniwob_tasks import HELD_OUT
 from webrl_lite.miniwob_source import MiniwobSource
 from webrl_lite.model import SharedBase
 from webrl_lite.observation import count_tokens_default
@@ -29,6 +33,16 @@ from webrl_lite.trajectory import Task, Trajectory, read_jsonl
 def settings(**groups: object) -> Config:
     chosen = {"sft": SftConfig(episodes=3), "orm": OrmConfig(rollouts=2), "eval": EvalConfig(tasks=2)}
     return Config(**(chosen | {"rollout": RolloutConfig(environments=1)} | groups))
+
+
+def test_the_presets_pages_are_those_of_the_oracles_table_that_are_short():
+    table = (Path(__file__).parent / "benchmarks/MINIWOB.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| ")]
+    played = [row for row in rows if len(row) == 7 and row[1].isdecimal()]
+    short = {row[0] for row in played if float(row[4]) <= 3 and float(row[5]) < 5 and not row[6]}
+    assert set(SHORT_PAGES) == short
+    assert len(SHORT_PAGES) == 46 and not set(SHORT_PAGES) & set(HELD_OUT)
+    assert preset("miniwob").eval.tasks == 46 * preset("miniwob").env.test_seeds
 
 
 @pytest.fixture(scope="module")
