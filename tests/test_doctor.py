@@ -18,8 +18,9 @@ import psutil
 import pytest
 
 from webrl_lite import doctor, probes
-from webrl_lite.config import Config, LlmConfig, ModelConfig, preset
+from webrl_lite.config import Config, EnvConfig, LlmConfig, ModelConfig, preset
 from webrl_lite.doctor import Check, Requirement
+from webrl_lite.envs import miniwob, webarena_sites
 from webrl_lite.memory import GIB
 from webrl_lite.probes import Answer, Question, ask
 
@@ -418,6 +419,58 @@ def test_how_the_browser_was_found_is_said(monkeypatch):
 @pytest.mark.parametrize(("status", "ok"), [(200, True), (302, True), (404, False), (500, False)])
 def test_the_sites_must_answer(status, ok):
     assert doctor.sites_check(Answer({"status": status, "tasks": 9, "seconds": 1.0})).ok is ok
+
+
+def test_the_pages_of_miniwob_are_looked_for_where_they_are_played(monkeypatch):
+    monkeypatch.setattr(miniwob, "pages", lambda: Path("/somewhere/html"))
+    found = doctor.environment_checks(preset("miniwob"), Answer(fault="not of interest"))
+    assert found == [Check("pages", True, "MiniWoB++ in /somewhere/html")]
+
+    def missing():
+        raise miniwob.MiniwobError("`miniwob` is not installed.")
+
+    monkeypatch.setattr(miniwob, "pages", missing)
+    (check,) = doctor.environment_checks(preset("miniwob"), Answer(fault="not of interest"))
+    assert (check.ok, check.todo) == (False, "pip install --no-deps miniwob")
+
+
+def test_hosted_sites_are_asked_where_webarena_is_played(monkeypatch):
+    """One site answers, one is down, the others are not hosted."""
+    config = replace(TINY, env=EnvConfig(name="webarena_lite"))
+    for site in webarena_sites.SITES:
+        monkeypatch.delenv(site.upper(), raising=False)
+        monkeypatch.delenv(f"WA_{site.upper()}", raising=False)
+    (check,) = doctor.environment_checks(config, Answer())
+    assert check.ok is False
+    assert check.todo == "Host WebArena and set SHOPPING, SHOPPING_ADMIN, REDDIT, GITLAB, MAP, WIKIPEDIA, some or all."
+    monkeypatch.setenv("SHOPPING", "here")
+    (check,) = doctor.environment_checks(config, Answer())
+    assert check.ok is False and "SHOPPING" in check.found
+
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *arguments: object) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as httpd:
+        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        monkeypatch.setenv("SHOPPING", f"http://127.0.0.1:{httpd.server_port}")
+        monkeypatch.setenv("REDDIT", "http://127.0.0.1:1")
+        found = {check.name: check for check in doctor.environment_checks(config, Answer())}
+        httpd.shutdown()
+    assert {name: check.ok for name, check in found.items()} == {
+        "site shopping": True,
+        "site shopping_admin": None,
+        "site reddit": False,
+        "site gitlab": None,
+        "site map": None,
+        "site wikipedia": None,
+        "site homepage": None,
+    }
+    assert found["site reddit"].todo == "Start the site, or set REDDIT to where it is."
 
 
 def test_a_free_port_is_found():

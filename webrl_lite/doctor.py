@@ -1,8 +1,8 @@
 """What a run needs, looked at before it starts: packages, GPU, browser, sites, disk, ports, model, servers, memory.
 
 Reads a configuration and this machine; changes nothing, downloads nothing and leaves nothing behind. What may hang or
-crash is asked in a process of its own (``probes``). Used by the command ``doctor``. Imports nothing but the standard
-library, since it must work where packages are missing. No equation of the paper.
+crash is asked in a process of its own (``probes``). Used by the command ``doctor``. On loading it imports only the
+standard library, since it must work where packages are missing. No equation of the paper.
 
 A check is ``ok``, failed, or not needed (None) by this configuration. Every failure says in one line what to do.
 """
@@ -82,7 +82,7 @@ def checks(config: Config) -> list[Check]:
         ("memory", lambda: [memory_check(config, torch, memory_bytes())]),
         ("cores", lambda: [cores_check(cores())]),
         ("Chromium", lambda: [browser_check(live["browser"])]),
-        ("sites", lambda: [sites_check(live["sites"])]),
+        ("sites", lambda: environment_checks(config, live["sites"])),
         ("port", lambda: [port_check()]),
         ("folder", lambda: [folder_check(Path(config.out))]),
         ("disk", lambda: [disk_check(config)]),
@@ -353,6 +353,46 @@ def browser_check(answer: Answer) -> Check:
     if not answer.values["read"]:
         return Check("Chromium", False, f"{path} ({how}) does not show a page of 127.0.0.1", "Try another one: " + todo)
     return Check("Chromium", True, f"{path} ({how}), a page in {answer.values['seconds']:.1f} s")
+
+
+def environment_checks(config: Config, embedded: Answer) -> list[Check]:
+    """Tell whether the pages of ``env.name`` are there: the embedded sites, MiniWoB++'s, or hosted ones."""
+    if config.env.name == "embedded":
+        return [sites_check(embedded)]
+    return [pages_check()] if config.env.name == "miniwob" else hosted_checks()
+
+
+def pages_check() -> Check:
+    """Tell whether the pages of MiniWoB++ are installed."""
+    from webrl_lite.envs.miniwob import MiniwobError, pages
+
+    try:
+        return Check("pages", True, f"MiniWoB++ in {pages()}")
+    except MiniwobError as error:
+        return Check("pages", False, _line(error), "pip install --no-deps miniwob")
+
+
+def hosted_checks() -> list[Check]:
+    """Tell of each of WebArena's sites whether it answers; nobody is signed in."""
+    from webrl_lite.envs.webarena_sites import SITES, HostedSites, addresses_of
+
+    try:
+        sites = HostedSites(addresses_of())
+    except ValueError as error:
+        return [Check("sites", False, _line(error), "Set the site's address as the README shows.")]
+    if not sites.addresses:
+        names = ", ".join(site.upper() for site in SITES if site != "homepage")
+        return [Check("sites", False, "no address of a site is set", f"Host WebArena and set {names}, some or all.")]
+    found = []
+    for one in sites.health():
+        if not one.address:
+            found.append(Check(f"site {one.site}", None, "not hosted: tasks that need it are left out"))
+        elif one.problem:
+            todo = f"Start the site, or set {one.site.upper()} to where it is."
+            found.append(Check(f"site {one.site}", False, _line(f"{one.address} {one.problem}"), todo))
+        else:
+            found.append(Check(f"site {one.site}", True, f"{one.address} answered in {one.seconds:.1f} s"))
+    return found
 
 
 def sites_check(answer: Answer) -> Check:
