@@ -511,7 +511,7 @@ def miniwob() -> Config:
         # More passes know every episode's end by heart, and a success that was foreseen teaches nothing.
         critic=dataclasses.replace(base.critic, learning_rate=1e-3, batch_size=16, epochs=1.0),
         actor=dataclasses.replace(base.actor, learning_rate=3e-3, schedule="cosine", epochs=4.0, beta=0.05),
-        curriculum=CurriculumConfig(phases=3, tasks_per_phase=184),
+        curriculum=CurriculumConfig(phases=2, tasks_per_phase=184),
         # At 1 most failures are slips of the sampling, which outweigh what successes teach.
         rollout=dataclasses.replace(base.rollout, temperature=0.7),
         env=EnvConfig(name="miniwob", tasks=SHORT_PAGES, test_seeds=4),
