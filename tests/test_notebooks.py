@@ -27,4 +27,4 @@ def test_a_notebook_runs(path, monkeypatch):
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(notebook, timeout=500, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}).execute()
     last = notebook.cells[-1].outputs[-1].text
-    assert "| SFT" in last
+    assert "| start" in last

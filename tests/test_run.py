@@ -41,7 +41,7 @@ def done(tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess]:
 def test_one_command_goes_from_demonstrations_to_a_report(done):
     folder, result = done
     assert result.returncode == 0, result.stderr[-2000:]
-    assert "phase_01/actor" in result.stdout and "| SFT" in result.stdout
+    assert "phase_01/actor" in result.stdout and "| start" in result.stdout
     report = folder / "report" / "index.html"
     assert report.is_file() and str(report) in result.stdout
     stages = [json.loads(line)["stage"] for line in (folder / "stages.jsonl").read_text().splitlines()]
@@ -52,7 +52,7 @@ def test_going_on_with_a_finished_run_shows_its_table(done):
     folder, _ = done
     before = (folder / "stages.jsonl").read_text()
     result = command("--resume", str(folder))
-    assert result.returncode == 0 and "| SFT" in result.stdout
+    assert result.returncode == 0 and "| start" in result.stdout
     assert (folder / "stages.jsonl").read_text() == before
 
 
