@@ -13,6 +13,8 @@ import pytest
 import test_released
 import tiny_models
 
+from webrl_lite import phase
+from webrl_lite.browser import BrowserError
 from webrl_lite.run import main
 from webrl_lite.trajectory import Trajectory, read_jsonl
 
@@ -131,6 +133,24 @@ def test_ctrl_c_ends_with_130_says_how_to_go_on_and_leaves_no_browser(tmp_path):
     assert f"--resume {tmp_path / 'out'}" in rest
     gone, alive = psutil.wait_procs(children, timeout=10)
     assert not alive
+
+
+def test_what_fails_because_of_ctrl_c_is_ctrl_c(tmp_path, monkeypatch, capsys):
+    """A browser that cannot be closed in the middle of a step is no fault of the run."""
+
+    class Stopped:
+        def close(self) -> None:
+            raise BrowserError("it did not close")
+
+    def interrupted(run):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(phase, "open_run", lambda config, folder, roles: Stopped())
+    monkeypatch.setattr(phase, "learn", interrupted)
+    assert main(["--out", str(tmp_path / "out"), "--processes", "1"]) == 130
+    assert f"train --resume {tmp_path / 'out'}" in capsys.readouterr().out
+    monkeypatch.setattr(phase, "learn", lambda run: None)
+    assert main(["--out", str(tmp_path / "other"), "--processes", "1"]) == 1
 
 
 @pytest.mark.parametrize("policy", ["actor", "chat"])

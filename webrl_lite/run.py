@@ -69,6 +69,13 @@ def _known_errors() -> tuple[type[Exception], ...]:
     return (*own, ServerError, TaskSourceError, TraceError, FloatingPointError, OSError)
 
 
+def _interrupted(error: BaseException | None) -> bool:
+    """Return whether Ctrl-C ended the work; closing a browser or a helper in its middle may fail on top of it."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
+
+
 def train(request: Request) -> int:
     """Go through the loop, or as far as the command says."""
     import torch
@@ -101,10 +108,10 @@ def train(request: Request) -> int:
         try:
             with processes.helpers(command, number), closing(phase.open_run(config, folder, roles)) as run:
                 parts[request.command](run)
-        except KeyboardInterrupt:
-            _tell(f"stopped. Go on with: {PROGRAM} {request.command} --resume {folder.path}")
-            return 130
-        except Exception:
+        except (KeyboardInterrupt, Exception) as error:
+            if _interrupted(error):
+                _tell(f"stopped. Go on with: {PROGRAM} {request.command} --resume {folder.path}")
+                return 130
             _tell(f"what was finished is in {folder.path}. Go on with: --resume {folder.path}")
             raise
         finally:
