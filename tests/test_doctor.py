@@ -201,6 +201,7 @@ def test_a_key_is_sent_to_the_server_and_stands_in_no_command_line():
 def test_a_configuration_without_servers_asks_none():
     assert [check.ok for check in doctor.server_checks(TINY, {})] == [None, None]
     assert set(doctor.questions(TINY)) == {"torch", "imports", "browser", "sites"}
+    assert set(doctor.questions(preset("miniwob"))) == {"torch", "imports", "browser"}
 
 
 def test_each_configured_server_is_asked_with_its_key(monkeypatch):

@@ -1,5 +1,6 @@
 """The command line on the real sites, in Chromium, with runs as small as they can be."""
 
+import contextlib
 import json
 import os
 import signal
@@ -15,7 +16,7 @@ import tiny_models
 
 from webrl_lite import phase
 from webrl_lite.browser import BrowserError
-from webrl_lite.run import main
+from webrl_lite.run import COMMANDS, main
 from webrl_lite.trajectory import Trajectory, read_jsonl
 
 pytestmark = pytest.mark.timeout(420)  # whole runs in processes of their own
@@ -151,6 +152,13 @@ def test_what_fails_because_of_ctrl_c_is_ctrl_c(tmp_path, monkeypatch, capsys):
     assert f"train --resume {tmp_path / 'out'}" in capsys.readouterr().out
     monkeypatch.setattr(phase, "learn", lambda run: None)
     assert main(["--out", str(tmp_path / "other"), "--processes", "1"]) == 1
+
+    def interrupted_and_broken(request):
+        with contextlib.closing(Stopped()):
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(COMMANDS, "doctor", interrupted_and_broken)
+    assert main(["doctor"]) == 130
 
 
 @pytest.mark.parametrize("policy", ["actor", "chat"])

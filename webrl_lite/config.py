@@ -508,8 +508,8 @@ def miniwob() -> Config:
         sft=dataclasses.replace(base.sft, episodes=20, epochs=30.0),
         # The pages grade themselves, so nothing has to judge unless ``orm.judge`` says so.
         orm=dataclasses.replace(base.orm, judge="grader", rollouts=138),
-        # More passes know every episode's end by heart, and a success that was foreseen teaches nothing.
-        critic=dataclasses.replace(base.critic, learning_rate=1e-3, batch_size=16, epochs=1.0),
+        # One pass: after more it knows every episode's end by heart, and a success that was foreseen teaches nothing.
+        critic=dataclasses.replace(base.critic, batch_size=16),
         actor=dataclasses.replace(base.actor, learning_rate=3e-3, schedule="cosine", epochs=4.0, beta=0.05),
         curriculum=CurriculumConfig(phases=2, tasks_per_phase=184),
         # At 1 most failures are slips of the sampling, which outweigh what successes teach.

@@ -82,7 +82,7 @@ def checks(config: Config) -> list[Check]:
         ("memory", lambda: [memory_check(config, torch, memory_bytes())]),
         ("cores", lambda: [cores_check(cores())]),
         ("Chromium", lambda: [browser_check(live["browser"])]),
-        ("sites", lambda: environment_checks(config, live["sites"])),
+        ("sites", lambda: environment_checks(config, live.get("sites", missing))),
         ("port", lambda: [port_check()]),
         ("folder", lambda: [folder_check(Path(config.out))]),
         ("disk", lambda: [disk_check(config)]),
@@ -107,7 +107,8 @@ def _line(text: object) -> str:
 
 def questions(config: Config) -> dict[str, Question]:
     """Return what the probes are asked for a configuration."""
-    asked = {name: Question(name, SECONDS[name]) for name in ("torch", "imports", "browser", "sites")}
+    names = ("torch", "imports", "browser", *(["sites"] if config.env.name == "embedded" else []))
+    asked = {name: Question(name, SECONDS[name]) for name in names}
     if config.model.quantization == "nf4":
         asked["nf4"] = Question("nf4", SECONDS["nf4"])
     for name, url, _, key in _servers(config):

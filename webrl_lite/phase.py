@@ -243,8 +243,7 @@ def train_first_critic(run: Run) -> None:
         return
 
     def work() -> dict[str, JSON]:
-        played = collect(_read(run.path(0, "rollouts.jsonl")), run.shared.tokenizer, run.config, phase=0)
-        return _learn_values(run, 0, played.rows)
+        return _learn_values(run, 0, _first_episodes(run))
 
     _train(run, "phase_00/critic", run.critic(0), work)
 
@@ -290,7 +289,7 @@ def choose_tasks(run: Run, k: int) -> None:
         value_of = first_values(
             run.config.curriculum,
             k,
-            critic_values(run.source.first_page, run.shared, run.config),
+            critic_values(run.source.first_page, run.shared, run.config) if _has_critic(run, k - 1) else None,
             orm_values(run.source.first_page, run.shared, run.config),
         )
         generator, feasible = run.source.generator(run.path(k, "llm.jsonl"))
@@ -367,7 +366,7 @@ def select(run: Run, k: int) -> None:
         collected = collect(_read(run.path(k, "labelled.jsonl")), run.shared.tokenizer, run.config, phase=k)
         buffer = [row for before in range(k) for row in read_experience(run.path(before, "experience.jsonl"))]
         if run.method.replay:
-            buffer += collect(_read(run.path(0, "rollouts.jsonl")), run.shared.tokenizer, run.config, phase=0).rows
+            buffer += _first_episodes(run)
         built = build(collected.rows, buffer, run.shared, run.config, run.method, run.seed(k))
         write_json(run.path(k, "replay.json"), asdict(built.report))
         write_experience(result, built.rows)
@@ -478,6 +477,11 @@ def _train(run: Run, name: str, result: Path, work: Callable[[], Mapping[str, JS
             torch.set_num_threads(threads)
 
     run.folder.once(name, result, shared_out, together=True)
+
+
+def _first_episodes(run: Run) -> tuple[Experience, ...]:
+    """Return the steps of the first actor's graded episodes."""
+    return collect(_read(run.path(0, "rollouts.jsonl")), run.shared.tokenizer, run.config, phase=0).rows
 
 
 def _has_critic(run: Run, k: int) -> bool:

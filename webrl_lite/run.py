@@ -40,12 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ConfigError, RunError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("\nstopped.", file=sys.stderr)
-        return 130
-    except Exception as error:
-        known = _known_errors()
-        if not isinstance(error, known):
+    except (KeyboardInterrupt, Exception) as error:
+        if _interrupted(error):
+            print("\nstopped.", file=sys.stderr)
+            return 130
+        if not isinstance(error, _known_errors()):
             raise
         print(f"error: {error}", file=sys.stderr)
         return 1
