@@ -13,6 +13,7 @@ from tests import tiny_models  # noqa: F401  (one thread)
 from webrl_lite import tiny_base
 from webrl_lite.actions import parse
 from webrl_lite.base_model import TINY_FOLDER
+from webrl_lite.batching import Sample
 from webrl_lite.config import LoraConfig, ModelConfig
 from webrl_lite.envs.embedded.demonstrations import demonstrations
 from webrl_lite.grounding import Document, Query, judgement, walk_documents
@@ -180,6 +181,42 @@ def test_weights_and_tokenizer_are_below_16_megabytes_and_4_million_parameters(s
     assert sum(path.stat().st_size for path in TINY_FOLDER.iterdir()) < 16_000_000
     base = [p for name, p in shared.model.named_parameters() if "lora" not in name]
     assert sum(p.numel() for p in base) < 4_000_000
+
+
+def test_no_two_tokens_of_the_base_have_one_embedding(shared):
+    """What shares its embedding with others is never likelier than they are, however long an adapter is trained."""
+    directions = torch.nn.functional.normalize(shared.model.get_input_embeddings().weight.detach().float(), dim=-1)
+    alike = (directions @ directions.T).fill_diagonal_(0.0)
+    assert alike.max() < 0.95
+
+
+def test_tokens_of_one_embedding_are_told_apart_and_stay_as_far_from_the_others():
+    """Three of five tokens point one way, of lengths 2, 2 and 1; the median length is 2."""
+    before = torch.tensor([[2.0, 0, 0, 0], [0, 5, 0, 0], [2, 0, 0, 0], [0, 0, 3, 0], [1, 0, 0, 0]])
+    after = before.clone()
+    assert tiny_base.tell_apart(after, seed=1) == 3
+    assert torch.equal(after[[1, 3]], before[[1, 3]])
+    assert after[[0, 2, 4], 0].tolist() == pytest.approx([5 / 3] * 3)  # the common part
+    own = after[[0, 2, 4], 1:]
+    assert own.norm(dim=-1).tolist() == pytest.approx([2.0] * 3)
+    assert torch.nn.functional.cosine_similarity(own, own.roll(1, dims=0)).max() < 0.99
+    assert tiny_base.tell_apart(after, seed=1) == 0
+
+
+def test_a_token_that_pre_training_never_met_can_be_learned_for_certain(tokenizer):
+    """An adapter that reads one reply with ``[`` fifty times gives it nearly all of the probability."""
+    shared = SharedBase.load(ModelConfig(), LoraConfig(), device="cpu", roles=("actor",))
+    sample = Sample(tuple(tokenizer.encode("<|begin|><|user|>\n[3] input<|assistant|>", add_special_tokens=False)),
+                    tuple(tokenizer.encode("# Element: [3] input", add_special_tokens=False)))  # fmt: skip
+    with shared.role("actor", train=True):
+        weights = [p for p in shared.model.parameters() if p.requires_grad]
+        optimizer = torch.optim.Adam(weights, lr=3e-3)
+        for _ in range(50):
+            loss = -shared.action_logprobs([sample]).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    assert loss.item() < 0.5  # with 167 tokens of one embedding it was 5.1 = ln 167
 
 
 def test_exactness_is_what_greedy_replies_give(shared, tokenizer):
