@@ -112,8 +112,8 @@ class PaperSource:
     def first_tasks(self, seed: int) -> tuple[Task, ...]:
         return self.train
 
-    def first_page(self, one: Task) -> str:
-        return page(one, 0)
+    def first_pages(self, tasks: Sequence[Task]) -> list[str]:
+        return [page(one, 0) for one in tasks]
 
     def graded(self, tasks: Sequence[Task]) -> list[Task]:
         return list(tasks)

@@ -22,6 +22,7 @@ from webrl_lite.curriculum import (
     orm_values,
 )
 from webrl_lite.curriculum_report import FilterErrors, Rejected, filter_errors, read_rejected, write_rejected
+from webrl_lite.envs.miniwob import instance
 from webrl_lite.prompts import actor_prompt
 from webrl_lite.served_tasks import ModelCheck, ModelGenerator
 from webrl_lite.trajectory import StopReason, Task, TraceError, Trajectory, Verdict
@@ -92,6 +93,19 @@ def test_earlier_train_and_test_tasks_do_not_come_again(where):
     tasks, report = run(Script(["BUY TEA", "Sell tea"]), 1, **more)
     assert intents(tasks) == ["Sell tea"]
     assert [(one.task.intent, one.reason) for one in report.rejected] == [("BUY TEA", "duplicate")]
+
+
+def test_where_a_page_is_made_of_a_seed_the_same_instruction_with_another_seed_is_another_task():
+    """Seeds 1 and 2 are new; 7 is the failed task's own, and 1 comes twice."""
+    failed = instance("click-dialog-2", 7, "Close the dialog.")
+
+    class Seeds(Script):
+        def propose(self, sites, failed, count, seed):
+            return [instance("click-dialog-2", number, "Close the dialog.") for number in (7, 1, 1, 2)]
+
+    tasks, report = run(Seeds(), 2, failed=[failed])
+    assert [one.instantiation_dict["seed"] for one in tasks] == [1, 2]
+    assert report.reasons == {"duplicate": 2}
 
 
 @pytest.mark.parametrize(
@@ -502,7 +516,7 @@ SETTINGS = Config(model=ModelConfig(max_length=2000), rollout=RolloutConfig(max_
 
 def test_v_is_the_critics_on_the_prompt_that_the_episode_begins_with(shared):
     tasks = [task("click the button"), task("hello")]
-    values = critic_values(lambda one: f"page of {one.intent}", shared, SETTINGS)(tasks)
+    values = critic_values(lambda some: [f"page of {one.intent}" for one in some], shared, SETTINGS)(tasks)
     prompt = actor_prompt(
         shared.tokenizer, "chat", intent="hello", replies=(), page="page of hello", max_length=2000, max_new_tokens=16
     )
@@ -513,5 +527,5 @@ def test_v_is_the_critics_on_the_prompt_that_the_episode_begins_with(shared):
 
 
 def test_the_orm_can_stand_in_for_the_first_critic(shared):
-    values = orm_values(lambda one: "page", shared, SETTINGS)([task("click the button"), task("hello")])
+    values = orm_values(lambda some: ["page"] * len(some), shared, SETTINGS)([task("click the button"), task("hello")])
     assert len(values) == 2 and all(0 < value < 1 for value in values)

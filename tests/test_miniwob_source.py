@@ -48,7 +48,7 @@ def test_the_presets_pages_are_those_of_the_oracles_table_that_are_short():
 @pytest.fixture(scope="module")
 def source():
     made = MiniwobSource(
-        settings(),
+        settings(rollout=RolloutConfig(environments=2)),
         count_tokens_default,
         (),
         tasks=["click-test", "enter-text"],
@@ -104,8 +104,13 @@ def test_a_task_that_asks_for_something_else_than_its_page_cannot_be_done(source
 
 
 @needs_pages
-def test_the_first_page_is_what_the_agent_will_see(source):
-    assert "into the text field and press Submit.\n[1] input | Submit [2] button" in source.first_page(source.train[-1])
+def test_first_pages_are_what_the_agent_will_see_in_the_order_of_the_tasks(source):
+    """Two environments read three pages; the one that is asked for twice is read once."""
+    tasks = [source.train[-1], source.train[0], source.test[0], source.train[-1]]
+    texts = source.first_pages(tasks)
+    assert "into the text field and press Submit.\n[1] input | Submit [2] button" in texts[0]
+    assert texts[3] == texts[0] and len(set(texts)) == 3
+    assert [task.intent in text for task, text in zip(tasks, texts, strict=True)] == [True] * 4
 
 
 @needs_pages

@@ -185,7 +185,7 @@ def test_a_critic_of_the_first_actors_episodes_filters_the_first_phase_if_asked_
     values = json.loads(run.path(1, "curriculum.json").read_text())["values"]
     tasks = list(read_jsonl(run.path(1, "tasks.jsonl"), Task))
     run.shared.load_role("critic", run.critic(0))
-    assert values == pytest.approx(critic_values(run.source.first_page, run.shared, run.config)(tasks), abs=1e-6)
+    assert values == pytest.approx(critic_values(run.source.first_pages, run.shared, run.config)(tasks), abs=1e-6)
     assert len(values) == 4 and max(values) < 0.45  # it has seen ten failures and begins near 0.5
 
 

@@ -9,7 +9,8 @@ A proposal goes through these rules in this order; what one turns down is kept u
 
 1. ``unreadable``: it is empty or longer than ``LONGEST`` characters;
 2. ``duplicate``: but for case, spaces and the marks at its ends it is a failed, train, test or earlier generated task,
-   or was proposed in this phase before (what an earlier phase turned down may come again, since V has changed);
+   or was proposed in this phase before (what an earlier phase turned down may come again, since V has changed); where a
+   page is made of a seed, as in MiniWoB++, the same instruction with another seed is another task (``identity``);
 3. ``below_band``, ``above_band``: V of its first observation is not in [0.05, 0.75], ends included; ``no_value``: V is
    no number in [0, 1], NaN among them;
 4. ``infeasible``: it cannot be done on its site; ``unjudged``: nobody could say;
@@ -47,7 +48,7 @@ from webrl_lite.llm import LlmError
 from webrl_lite.model import SharedBase
 from webrl_lite.orm import judge
 from webrl_lite.prompts import orm_prompt, state_ids
-from webrl_lite.trajectory import StopReason, Task, Trajectory
+from webrl_lite.trajectory import JSON, StopReason, Task, Trajectory
 
 TASKS_PER_REQUEST = 10
 """Most tasks asked for at once. (ours: the release does not say how many it wants)"""
@@ -176,7 +177,7 @@ def evolve(
     if value_of is None:
         log.info("phase %d: no value of the first observation, tasks are not filtered by difficulty", phase)
     search = _Search(generator, value_of, feasible, config, f"{seed}:{phase}", phase)
-    search.seen.update(normalised(task.intent) for tasks in (failed, accepted_so_far, known) for task in tasks)
+    search.seen.update(identity(task) for tasks in (failed, accepted_so_far, known) for task in tasks)
     failures: Counter[str] = Counter()
     requests = in_a_row = 0
     stopped = ""
@@ -233,7 +234,7 @@ class _Search:
     ) -> None:
         self.generator, self.value_of, self.feasible = generator, value_of, feasible
         self.config, self.seed, self.phase = config, seed, phase
-        self.seen: set[str] = set()
+        self.seen: set[tuple[str, JSON]] = set()
         self.accepted: list[Task] = []
         self.values: list[float] = []
         self.rejected: list[Rejected] = []
@@ -258,13 +259,12 @@ class _Search:
             task = dataclasses.replace(
                 proposal, task_id=f"gen.{self.phase:02d}.{self.proposals:04d}", eval=None, split=""
             )
-            name = normalised(task.intent)
-            if not name or len(task.intent) > LONGEST:
+            if not normalised(task.intent) or len(task.intent) > LONGEST:
                 self._reject(task, "unreadable", f"{len(task.intent)} characters")
-            elif name in self.seen:
+            elif identity(task) in self.seen:
                 self._reject(task, "duplicate")
             else:
-                self.seen.add(name)
+                self.seen.add(identity(task))
                 fresh.append(task)
         return fresh
 
@@ -313,6 +313,14 @@ def band(value: float, config: CurriculumConfig) -> str:
     return "above_band" if value > config.value_max + ROUNDING else ""
 
 
+def identity(task: Task) -> tuple[str, JSON]:
+    """Return what two tasks share that count as the same: the instruction, and the seed where the page is made of one.
+
+    ``click-dialog-2`` of MiniWoB++ asks for nearly the same with every seed, of a page that looks another way.
+    """
+    return normalised(task.intent), task.instantiation_dict.get("seed") if task.sites == ("miniwob",) else None
+
+
 def normalised(text: str) -> str:
     """Return what two instructions share that count as the same task.
 
@@ -356,18 +364,21 @@ def _way_out(report: CurriculumReport) -> str:
 # V ------------------------------------------------------------------------------------------------------------------
 
 
-def critic_values(observe: Callable[[Task], str], shared: SharedBase, config: Config) -> ValueOf:
+def critic_values(
+    first_pages: Callable[[Sequence[Task]], Sequence[str]], shared: SharedBase, config: Config
+) -> ValueOf:
     """Return V of the first observation: the critic on the very prompt that the actor begins the episode with.
 
     Args:
-        observe: text of the page that a task starts on.
+        first_pages: texts of the pages that tasks start on.
         shared: the base; its role ``critic`` is asked.
         config: gives template and lengths.
     """
 
     def values(tasks: Sequence[Task]) -> list[float]:
         prompts = [
-            state_ids(shared.tokenizer, config, intent=task.intent, replies=(), page=observe(task)) for task in tasks
+            state_ids(shared.tokenizer, config, intent=task.intent, replies=(), page=page)
+            for task, page in zip(tasks, first_pages(tasks), strict=True)
         ]
         with shared.role("critic"):
             return shared.values(prompts).tolist()
@@ -375,7 +386,9 @@ def critic_values(observe: Callable[[Task], str], shared: SharedBase, config: Co
     return values
 
 
-def orm_values(observe: Callable[[Task], str], shared: SharedBase, config: Config) -> ValueOf:
+def orm_values(
+    first_pages: Callable[[Sequence[Task]], Sequence[str]], shared: SharedBase, config: Config
+) -> ValueOf:
     """Return the ORM's P(YES) at the first observation, before anything was done; see ``critic_values``."""
 
     def values(tasks: Sequence[Task]) -> list[float]:
@@ -385,10 +398,10 @@ def orm_values(observe: Callable[[Task], str], shared: SharedBase, config: Confi
                 config.model.template,
                 intent=task.intent,
                 replies=(),
-                page=observe(task),
+                page=page,
                 max_length=config.model.max_length,
             ).ids
-            for task in tasks
+            for task, page in zip(tasks, first_pages(tasks), strict=True)
         ]
         return [one.score for one in judge(shared, prompts)]
 

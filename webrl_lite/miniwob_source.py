@@ -2,8 +2,7 @@
 
 Has the interface of ``task_source.TaskSource``, so that the loop trains and evaluates on it as on the embedded sites.
 What differs: a task is a page and a seed, so new tasks are new seeds of pages that the agent failed on; demonstrations
-are played when they are asked for; and no served model can make tasks, since a page makes its instruction itself. Many
-pages ask for the same with every seed (``click-test``): such a task cannot come again as a new one.
+are played when they are asked for; and no served model can make tasks, since a page makes its instruction itself.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class MiniwobSource:
     train: tuple[Task, ...]
     test: tuple[Task, ...]
     """What every evaluation plays."""
-    first_page: FirstPages
+    first_pages: FirstPages
 
     def __init__(
         self,
@@ -96,7 +95,7 @@ class MiniwobSource:
             browser=self._browser,
             **environment_options(config, count_tokens, special_tokens),
         )
-        self.first_page = FirstPages(self.environments)
+        self.first_pages = FirstPages(self.environments)
 
     def close(self) -> None:
         """End the browser and the server."""

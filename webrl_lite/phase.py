@@ -289,8 +289,8 @@ def choose_tasks(run: Run, k: int) -> None:
         value_of = first_values(
             run.config.curriculum,
             k,
-            critic_values(run.source.first_page, run.shared, run.config) if _has_critic(run, k - 1) else None,
-            orm_values(run.source.first_page, run.shared, run.config),
+            critic_values(run.source.first_pages, run.shared, run.config) if _has_critic(run, k - 1) else None,
+            orm_values(run.source.first_pages, run.shared, run.config),
         )
         generator, feasible = run.source.generator(run.path(k, "llm.jsonl"))
         try:

@@ -49,11 +49,11 @@ class TaskSource(Protocol):
             TaskSourceError: there are no train tasks.
         """
 
-    def first_page(self, task: Task) -> str:
-        """Return the text of the page that a task starts on.
+    def first_pages(self, tasks: Sequence[Task]) -> list[str]:
+        """Return the texts of the pages that tasks start on.
 
         Raises:
-            TaskSourceError: the environment could not start the task.
+            TaskSourceError: the environment could not start a task.
         """
 
     def graded(self, tasks: Sequence[Task]) -> list[Task]:
@@ -84,28 +84,35 @@ class FirstPages:
     """Texts of the pages that tasks start on; tasks that start alike see the same page, which is read once."""
 
     def __init__(self, environments: WebEnvBatch) -> None:
-        """Take the environments; the first one is asked."""
+        """Take the environments; all of them are asked at once."""
         self._environments = environments
         self._pages: dict[str, str] = {}
 
-    def __call__(self, task: Task) -> str:
-        """Return a first page's text.
+    def __call__(self, tasks: Sequence[Task]) -> list[str]:
+        """Return the texts, in the order of the tasks.
 
         Raises:
-            TaskSourceError: the environment could not start the task.
+            TaskSourceError: the environment could not start a task.
         """
-        key = json.dumps([task.start_url, task.sites, task.extra.get("sessions")])
-        if key not in self._pages:
-            rest = [None] * (len(self._environments.envs) - 1)
-            named = dataclasses.replace(task, task_id=task.task_id or "new")
-            values, info = self._environments.reset([named, *rest])[0]
+        keys = [json.dumps([task.start_url, task.sites, task.extra.get("sessions")]) for task in tasks]
+        unread = {key: task for key, task in zip(keys, tasks, strict=True) if key not in self._pages}
+        width = len(self._environments.envs)
+        for begin in range(0, len(unread), width):
+            self._read(list(unread.items())[begin : begin + width])
+        return [self._pages[key] for key in keys]
+
+    def _read(self, some: Sequence[tuple[str, Task]]) -> None:
+        """Read at most as many pages as there are environments."""
+        named = [dataclasses.replace(task, task_id=task.task_id or "new") for _, task in some]
+        rest = [None] * (len(self._environments.envs) - len(named))
+        seen = self._environments.reset([*named, *rest])[: len(named)]
+        for (key, task), (values, info) in zip(some, seen, strict=True):
             if "env_error" in info:
                 raise TaskSourceError(
                     f"the first page of {task.task_id} ({task.start_url}) could not be read: {info['env_error']}. Go "
                     "on with --resume; `doctor` tells what is wrong if it stays so."
                 )
             self._pages[key] = values["text"]
-        return self._pages[key]
 
 
 def draw(items: Sequence[Item], number: int | None, seed: str) -> tuple[Item, ...]:

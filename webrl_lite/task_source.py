@@ -85,7 +85,7 @@ class EmbeddedSource:
             raise
         options = environment_options(config, count_tokens, special_tokens)
         self.environments = WebEnvBatch(self._sites, config.rollout.environments, owns_backend=True, **options)
-        self.first_page = FirstPages(self.environments)
+        self.first_pages = FirstPages(self.environments)
 
     def close(self) -> None:
         """End the browser and the sites."""

@@ -87,7 +87,7 @@ class WebArenaSource:
                 f"{', '.join(config.env.tasks or ('none',))}. Leave it out for all."
             )
         self.environments = WebEnvBatch(self._sites, config.rollout.environments, judge=_judge(config), **options)
-        self.first_page = FirstPages(self.environments)
+        self.first_pages = FirstPages(self.environments)
 
     def close(self) -> None:
         """End the browser; the sites are the user's."""
