@@ -22,7 +22,7 @@ from webrl_lite.config import (
 )
 from webrl_lite.envs.miniwob import MiniwobError
 from webrl_lite.envs.miniwob_tasks import HELD_OUT
-from webrl_lite.miniwob_source import MiniwobSource
+from webrl_lite.miniwob_source import STOCK, MiniwobSource
 from webrl_lite.model import SharedBase
 from webrl_lite.observation import count_tokens_default
 from webrl_lite.prompt_tokens import Marks
@@ -77,13 +77,14 @@ def test_demonstrations_are_won_and_the_same_for_the_same_seed(source):
 
 @needs_pages
 def test_new_tasks_are_new_seeds_of_the_pages_that_failed(source, tmp_path):
-    maker, feasible = source.generator(tmp_path / "llm.jsonl")
+    (maker, feasible), (same, _), (other, _) = (source.generator(tmp_path / "llm.jsonl") for _ in range(3))
     failed = [one for one in source.train if one.family == "miniwob.enter-text"][:2]
     made = maker.propose(("miniwob",), failed, 3, "a")
     assert [one.family for one in made] == ["miniwob.enter-text"] * 3
     assert all(one.instantiation_dict["seed"] >= 10_000 and one.eval is None and not one.split for one in made)
-    assert len({one.start_url for one in made}) == 3 and made == maker.propose(("miniwob",), failed, 3, "a")
-    assert made != maker.propose(("miniwob",), failed, 3, "b")
+    assert made == same.propose(("miniwob",), failed, 3, "a") and made != other.propose(("miniwob",), failed, 3, "b")
+    more = [*made, *maker.propose(("miniwob",), failed, 3, "a"), *maker.propose(("miniwob",), failed, 2 * STOCK, "c")]
+    assert len({one.start_url for one in more}) == 6 + 2 * STOCK  # it goes on where it was
     assert [feasible(one) for one in made] == [(True, "")] * 3
     graded = source.graded(made)
     assert [one.eval for one in graded] == [{"eval_types": ["page"]}] * 3
@@ -110,7 +111,8 @@ def test_first_pages_are_what_the_agent_will_see_in_the_order_of_the_tasks(sourc
     texts = source.first_pages(tasks)
     assert "into the text field and press Submit.\n[1] input | Submit [2] button" in texts[0]
     assert texts[3] == texts[0] and len(set(texts)) == 3
-    assert [task.intent in text for task, text in zip(tasks, texts, strict=True)] == [True] * 4
+    played = [source.environments.envs[1].reset(options={"task": task})[0]["text"] for task in tasks]
+    assert texts == played
 
 
 @needs_pages

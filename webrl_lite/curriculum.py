@@ -386,9 +386,7 @@ def critic_values(
     return values
 
 
-def orm_values(
-    first_pages: Callable[[Sequence[Task]], Sequence[str]], shared: SharedBase, config: Config
-) -> ValueOf:
+def orm_values(first_pages: Callable[[Sequence[Task]], Sequence[str]], shared: SharedBase, config: Config) -> ValueOf:
     """Return the ORM's P(YES) at the first observation, before anything was done; see ``critic_values``."""
 
     def values(tasks: Sequence[Task]) -> list[float]:

@@ -7,8 +7,10 @@ are played when they are asked for; and no served model can make tasks, since a 
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,11 +24,13 @@ from webrl_lite.envs.miniwob import TEST_SEEDS, TRAIN_SEEDS, MiniwobError, Miniw
 from webrl_lite.envs.miniwob_play import play_oracle
 from webrl_lite.envs.web_env import WebEnv, WebEnvBatch
 from webrl_lite.envs.webarena_tasks import score
-from webrl_lite.source_parts import FirstPages, draw, draw_unshown, environment_options
+from webrl_lite.source_parts import TaskSourceError, draw, draw_unshown, environment_options
 from webrl_lite.trajectory import Task, Trajectory
 
 NEW_SEEDS = range(10_000, 1_000_000)
 """Seeds of new instances; none of a split may be among them."""
+STOCK = 20
+"""Instructions of a page that are read whenever it is opened for a new instance."""
 
 
 class MiniwobSource:
@@ -37,7 +41,7 @@ class MiniwobSource:
     train: tuple[Task, ...]
     test: tuple[Task, ...]
     """What every evaluation plays."""
-    first_pages: FirstPages
+    first_pages: InstancePages
 
     def __init__(
         self,
@@ -95,7 +99,7 @@ class MiniwobSource:
             browser=self._browser,
             **environment_options(config, count_tokens, special_tokens),
         )
-        self.first_pages = FirstPages(self.environments)
+        self.first_pages = InstancePages(self.environments)
 
     def close(self) -> None:
         """End the browser and the server."""
@@ -188,6 +192,54 @@ class MiniwobSource:
         return (True, "") if self.can_be_done(task) else (False, "its page asks for something else, or is not played")
 
 
+class InstancePages:
+    """Texts of the pages that instances start on, as ``source_parts.FirstPages``, but with no episode for each.
+
+    A page of MiniWoB++ keeps nothing for the next one, so one context reads many of them: a third of the time.
+    """
+
+    def __init__(self, environments: WebEnvBatch) -> None:
+        """Take the environments, whose formats and hosts the texts have; all read at once."""
+        self._environments = environments
+        self._pages: dict[str, str] = {}
+
+    def __call__(self, tasks: Sequence[Task]) -> list[str]:
+        """Return the texts, in the order of the tasks.
+
+        Raises:
+            TaskSourceError: a page could not be read.
+        """
+        unread = list({task.start_url: task for task in tasks if task.start_url not in self._pages}.values())
+        if unread:
+            browser = self._environments.browser
+            browser.start()
+            try:
+                browser.call(self._read_all(unread))
+            except BrowserError as error:
+                raise TaskSourceError(
+                    f"the first pages of {len(unread)} instances could not be read: {error}. Go on with --resume; "
+                    "`doctor` tells what is wrong if it stays so."
+                ) from error
+        return [self._pages[task.start_url] for task in tasks]
+
+    async def _read_all(self, tasks: Sequence[Task]) -> None:
+        envs = self._environments.envs
+        shares = [(env, tasks[number :: len(envs)]) for number, env in enumerate(envs)]
+        await asyncio.gather(*(self._read(env, share) for env, share in shares if share))
+
+    async def _read(self, env: WebEnv, tasks: Sequence[Task]) -> None:
+        session = await env.browser.open(env.backend.start(tasks[0], env.worker).allowed)
+        try:
+            for task in tasks:
+                await session.visit(env.backend.start(task, env.worker).urls)
+                seen = await session.observe(
+                    mode=env.mode, budget=env.budget, count_tokens=env.count_tokens, special_tokens=env.special_tokens
+                )
+                self._pages[task.start_url] = seen.text
+        finally:
+            await session.close()
+
+
 class NewSeeds:
     """Makes new instances of the pages that the agent failed on."""
 
@@ -196,12 +248,23 @@ class NewSeeds:
     def __init__(self, pages: MiniwobPages, browser: Browser) -> None:
         """Take the pages, and the browser in which their instructions are read."""
         self._pages, self._browser = pages, browser
+        self._unused: dict[str, list[int]] = {}
 
     def propose(self, sites: tuple[str, ...], failed: Sequence[Task], count: int, seed: str) -> list[Task]:
-        """Return instances of the failed tasks' pages in turn, each with a seed of ``NEW_SEEDS``."""
-        rng = random.Random(f"miniwob:{seed}")
+        """Return instances of the failed tasks' pages in turn, each with a seed of ``NEW_SEEDS``.
+
+        A page is opened for its first instance, and then for one in ``STOCK``: opening takes longer than all of them.
+        """
         names = [task.family.removeprefix("miniwob.") for task in failed]
-        wanted = [(names[i % len(names)], rng.choice(NEW_SEEDS)) for i in range(count)]
+        chosen = [names[i % len(names)] for i in range(count)]
+        opened = []
+        for name, needed in Counter(chosen).items():
+            unused = self._unused.setdefault(name, [])
+            if len(unused) < needed:
+                unused += random.Random(f"miniwob:{seed}:{name}").sample(NEW_SEEDS, max(STOCK, needed))
+                opened += [(name, number) for number in unused]
+        self._pages.intents(opened, self._browser)
+        wanted = [(name, self._unused[name].pop(0)) for name in chosen]
         intents = self._pages.intents(wanted, self._browser)
         return [
             dataclasses.replace(instance(name, number, intent), task_id="", eval=None)
