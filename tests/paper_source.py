@@ -87,6 +87,7 @@ class Maker:
     """Makes tasks of the next free numbers."""
 
     name = "paper"
+    at_once = 10
 
     def propose(self, sites: tuple[str, ...], failed: Sequence[Task], count: int, seed: str) -> list[Task]:
         first = int(hashlib.sha256(seed.encode()).hexdigest()[:6], 16)

@@ -38,6 +38,7 @@ class Script:
     """Proposes what it is told, request by request, and remembers what it was asked."""
 
     name = "script"
+    at_once = 10
 
     def __init__(self, *requests: Sequence[str]) -> None:
         self.requests = requests

@@ -50,8 +50,6 @@ from webrl_lite.orm import judge
 from webrl_lite.prompts import orm_prompt, state_ids
 from webrl_lite.trajectory import JSON, StopReason, Task, Trajectory
 
-TASKS_PER_REQUEST = 10
-"""Most tasks asked for at once. (ours: the release does not say how many it wants)"""
 REQUESTS_PER_BATCH = 8
 """Requests for each that would do if nothing were turned down; no more are made. (ours)"""
 FAILED_IN_A_ROW = 3
@@ -74,6 +72,8 @@ class Generator(Protocol):
 
     name: str
     """For the report."""
+    at_once: int
+    """Most tasks of a request."""
 
     def propose(self, sites: tuple[str, ...], failed: Sequence[Task], count: int, seed: str) -> list[Task]:
         """Return new tasks, without ids, for these sites; fewer or none if it cannot. May raise ``LlmError``."""
@@ -171,7 +171,7 @@ def evolve(
     """
     groups = _by_sites(failed)
     wanted = config.tasks_per_phase
-    count = min(TASKS_PER_REQUEST, math.ceil(wanted / len(groups)))  # so that a small phase sees several sites
+    count = min(generator.at_once, math.ceil(wanted / len(groups)))  # so that a small phase sees several sites
     if max_requests is None:
         max_requests = REQUESTS_PER_BATCH * math.ceil(wanted / count)
     if value_of is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -29,6 +30,8 @@ from webrl_lite.trajectory import Task, Trajectory
 
 NEW_SEEDS = range(10_000, 1_000_000)
 """Seeds of new instances; none of a split may be among them."""
+PAGES_PER_CONTEXT = 8
+"""First pages for which another context is opened, which takes as long as reading two or three."""
 STOCK = 20
 """Instructions of a page that are read whenever it is opened for a new instance."""
 
@@ -223,9 +226,8 @@ class InstancePages:
         return [self._pages[task.start_url] for task in tasks]
 
     async def _read_all(self, tasks: Sequence[Task]) -> None:
-        envs = self._environments.envs
-        shares = [(env, tasks[number :: len(envs)]) for number, env in enumerate(envs)]
-        await asyncio.gather(*(self._read(env, share) for env, share in shares if share))
+        envs = self._environments.envs[: math.ceil(len(tasks) / PAGES_PER_CONTEXT)]
+        await asyncio.gather(*(self._read(env, tasks[number :: len(envs)]) for number, env in enumerate(envs)))
 
     async def _read(self, env: WebEnv, tasks: Sequence[Task]) -> None:
         session = await env.browser.open(env.backend.start(tasks[0], env.worker).allowed)
@@ -244,6 +246,8 @@ class NewSeeds:
     """Makes new instances of the pages that the agent failed on."""
 
     name = "new seeds"
+    at_once = 40
+    """Enough that reading them, not opening contexts for it, takes the time."""
 
     def __init__(self, pages: MiniwobPages, browser: Browser) -> None:
         """Take the pages, and the browser in which their instructions are read."""

@@ -18,6 +18,9 @@ from webrl_lite.trajectory import JSON, Task
 class ModelGenerator:
     """A served model that invents tasks; what it may write is in ``task_prompts``."""
 
+    at_once = 10
+    """Tasks that it is asked for. (ours: the release does not say how many it wants)"""
+
     def __init__(self, llm: Llm) -> None:
         """Take the model."""
         self.name = llm.config.model

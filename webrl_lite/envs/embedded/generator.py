@@ -136,6 +136,8 @@ class OfflineGenerator:
     """Proposes tasks that follow failed ones."""
 
     name = "offline"
+    at_once = 10
+    """As many as a served model is asked for."""
 
     def __init__(self, catalogue: Catalogue, wrong_share: float = WRONG_SHARE) -> None:
         """Take what the sites hold.
