@@ -90,15 +90,21 @@ def test_an_actor_of_a_folder_is_evaluated(done, tmp_path):
 
 
 def test_methods_are_compared_from_one_start(tmp_path):
-    arguments = ["ablate", "--methods", "webrl-no-kl", "sft", "--seeds", "0", "--out", str(tmp_path / "a"), *SMALL]
-    result = command(*arguments)
+    methods = ["webrl-no-kl-no-replay", "webrl-no-kl", "sft"]
+    result = command("ablate", "--methods", *methods, "--seeds", "0", "--out", str(tmp_path / "a"), *SMALL)
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
     assert "| webrl-no-kl" in result.stdout and "| webrl-no-kl" in (tmp_path / "a" / "ablation.md").read_text()
     starts = [(tmp_path / "a" / name / "sft" / "final" / "adapter_model.safetensors").read_bytes()
               for name in ("start", "sft-0", "webrl-no-kl-0")]  # fmt: skip
     assert starts[0] == starts[1] == starts[2]
     assert not (tmp_path / "a" / "sft-0" / "phase_01").exists()
-    assert (tmp_path / "a" / "webrl-no-kl-0" / "phase_01" / "evaluation.jsonl").is_file()
+    first, second = (tmp_path / "a" / f"{method}-0" for method in methods[:2])
+    assert (second / "phase_01" / "evaluation.jsonl").is_file()
+    for name in ("tasks.jsonl", "rollouts.jsonl", "labelled.jsonl"):  # the same for both methods, so made once
+        assert (first / "phase_01" / name).read_bytes() == (second / "phase_01" / name).read_bytes()
+    stages = [(folder / "stages.jsonl").read_text() for folder in (first, second)]
+    assert ["phase_01/rollout" in one for one in stages] == [True, False]
+    assert ["phase_01/select" in one for one in stages] == [True, True]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 The first actor, its rollouts and the judge are made once (``start/``); every run begins with a copy of them and goes
 through its phases with its own method and seed, in a process of its own (``<method>-<seed>/``, with ``log.txt``).
+The first phase's tasks, episodes and labels depend on the seed and on whether there is a curriculum, not on the rest of
+the method: the first run of each such pair makes them, the others begin with a copy.
 Called again with the same folder it goes on: a run that is done takes no time, one that was killed is taken up where
 it was. A run that fails does not stop the others.
 
@@ -26,6 +28,12 @@ from webrl_lite.run_folder import CONFIG, RunFolder, write_json
 
 SHARED = ("sft", "orm", "phase_00", "tasks_test.jsonl")
 """What every run takes over from the start."""
+FIRST = (
+    "phase_00/critic",
+    *(f"phase_01/{name}" for name in ("tasks.jsonl", "curriculum.json", "rejected.jsonl", "llm.jsonl")),
+    *(f"phase_01/{name}" for name in ("rollouts.jsonl", "pictures", "labelled.jsonl", "orm.json", "judge.jsonl")),
+)
+"""What runs of one seed have in common whose methods both have a curriculum, or both have none."""
 LOG = "log.txt"
 
 
@@ -59,11 +67,23 @@ def compare(
     if _run("orm", start, config, tell, cores=os.cpu_count() or 1):
         return 1
     runs = [(method, seed, root / f"{method}-{seed}") for seed in seeds for method in chosen]
+    first: dict[tuple[int, bool], Path] = {}
     for method, seed, folder in runs:
-        _prepare(start, folder, dataclasses.replace(config, method=method, seed=seed, out=str(folder)))
+        if METHODS[method].loss is not None:
+            first.setdefault((seed, METHODS[method].curriculum), folder)
     cores = max(1, (os.cpu_count() or 1) // jobs)
-    with ThreadPoolExecutor(jobs) as pool:
-        failed = list(pool.map(lambda one: _run("train", one[2], None, tell, cores=cores), runs))
+
+    def one(method: str, seed: int, folder: Path) -> int:
+        settings = dataclasses.replace(config, method=method, seed=seed, out=str(folder))
+        _prepare(start, folder, settings, first.get((seed, METHODS[method].curriculum)))
+        return _run("train", folder, None, tell, cores=cores)
+
+    codes: dict[Path, int] = {}
+    leading = [run for run in runs if run[2] in first.values()]
+    following = [run for run in runs if run[2] not in first.values()]
+    for some in (leading, following):
+        with ThreadPoolExecutor(jobs) as pool:
+            codes |= dict(zip([folder for *_, folder in some], pool.map(lambda run: one(*run), some), strict=True))
     folders: dict[str, dict[int, Path]] = {}
     for method, seed, folder in runs:
         folders.setdefault(method, {})[seed] = folder
@@ -71,10 +91,10 @@ def compare(
     (root / "ablation.md").write_text(found.markdown + "\n", encoding="utf-8")
     (root / "ablation.csv").write_text(found.csv, encoding="utf-8")
     tell(f"\n{found.markdown.strip()}")
-    for (_, _, folder), code in zip(runs, failed, strict=True):
-        if code:
+    for *_, folder in runs:
+        if code := codes[folder]:
             tell(f"{folder} ended with status {code}: see {folder / LOG}. Run the same command again to go on.")
-    return int(any(failed))
+    return int(any(codes.values()))
 
 
 def _check(methods: Sequence[str], seeds: Sequence[int], jobs: int) -> None:
@@ -87,8 +107,11 @@ def _check(methods: Sequence[str], seeds: Sequence[int], jobs: int) -> None:
         raise ConfigError(f"`--jobs` must be at least 1, got {jobs}.")
 
 
-def _prepare(start: Path, folder: Path, config: Config) -> None:
-    """Copy the start to a run's folder, which appears with its settings or not at all."""
+def _prepare(start: Path, folder: Path, config: Config, first: Path | None) -> None:
+    """Copy the start, and what the first run of its kind has made, to a run's folder.
+
+    The folder appears with its settings or not at all. What a first run that failed has not made is made again.
+    """
     if (folder / CONFIG).exists():
         RunFolder(folder).begin(config, resume=True)
         return
@@ -98,6 +121,13 @@ def _prepare(start: Path, folder: Path, config: Config) -> None:
     for name in SHARED:
         source = start / name
         (shutil.copytree if source.is_dir() else shutil.copy2)(source, partial / name)
+    if first is not None and (first / "phase_01" / "labelled.jsonl").exists():
+        (partial / "phase_01").mkdir()
+        for name in FIRST:
+            if (first / name).is_dir():
+                shutil.copytree(first / name, partial / name)
+            elif (first / name).exists():
+                shutil.copy2(first / name, partial / name)
     write_json(partial / CONFIG, to_dict(config))
     os.replace(partial, folder)
 
