@@ -14,8 +14,9 @@ import pytest
 import test_released
 import tiny_models
 
-from webrl_lite import phase
+from webrl_lite import ablation, phase
 from webrl_lite.browser import BrowserError
+from webrl_lite.config import Config
 from webrl_lite.run import COMMANDS, main
 from webrl_lite.trajectory import Trajectory, read_jsonl
 
@@ -105,6 +106,24 @@ def test_methods_are_compared_from_one_start(tmp_path):
     stages = [(folder / "stages.jsonl").read_text() for folder in (first, second)]
     assert ["phase_01/rollout" in one for one in stages] == [True, False]
     assert ["phase_01/select" in one for one in stages] == [True, True]
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_run_of_a_comparison_begins_with_what_is_there(tmp_path, labelled):
+    """Where graders label there is no ORM; a first run that failed before its labels leaves nothing to take over."""
+    start, first, mine = (tmp_path / name for name in ("start", "webrl-0", "webrl-no-kl-0"))
+    made = [start / "sft/final/adapter", start / "phase_00/rollouts.jsonl", start / "tasks_test.jsonl",
+            first / "phase_01/rollouts.jsonl", first / "phase_01/selected.jsonl"]  # fmt: skip
+    for path in [*made, first / "phase_01/labelled.jsonl"] if labelled else made:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(path.name)
+    ablation._prepare(start, mine, Config(out=str(mine)), first)
+    shared = ["phase_01/labelled.jsonl", "phase_01/rollouts.jsonl"] if labelled else []
+    assert files(mine) == ["config.json", "phase_00/rollouts.jsonl", *shared, "sft/final/adapter", "tasks_test.jsonl"]
 
 
 @pytest.mark.parametrize(

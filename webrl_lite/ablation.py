@@ -29,7 +29,6 @@ from webrl_lite.run_folder import CONFIG, RunFolder, write_json
 SHARED = ("sft", "orm", "phase_00", "tasks_test.jsonl")
 """What every run takes over from the start."""
 FIRST = (
-    "phase_00/critic",
     *(f"phase_01/{name}" for name in ("tasks.jsonl", "curriculum.json", "rejected.jsonl", "llm.jsonl")),
     *(f"phase_01/{name}" for name in ("rollouts.jsonl", "pictures", "labelled.jsonl", "orm.json", "judge.jsonl")),
 )
@@ -118,18 +117,21 @@ def _prepare(start: Path, folder: Path, config: Config, first: Path | None) -> N
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    for name in SHARED:
-        source = start / name
-        (shutil.copytree if source.is_dir() else shutil.copy2)(source, partial / name)
+    _take_over(start, partial, SHARED)
     if first is not None and (first / "phase_01" / "labelled.jsonl").exists():
         (partial / "phase_01").mkdir()
-        for name in FIRST:
-            if (first / name).is_dir():
-                shutil.copytree(first / name, partial / name)
-            elif (first / name).exists():
-                shutil.copy2(first / name, partial / name)
+        _take_over(first, partial, FIRST)
     write_json(partial / CONFIG, to_dict(config))
     os.replace(partial, folder)
+
+
+def _take_over(source: Path, target: Path, names: Sequence[str]) -> None:
+    """Copy files and folders; what a run's settings leave out, such as the ORM where graders label, is not there."""
+    for name in names:
+        if (source / name).is_dir():
+            shutil.copytree(source / name, target / name)
+        elif (source / name).exists():
+            shutil.copy2(source / name, target / name)
 
 
 def _run(command: str, folder: Path, config: Config | None, tell: Callable[[str], None], *, cores: int) -> int:
