@@ -8,6 +8,7 @@ from paper_source import config as quick
 from task_pages import needs_pages
 
 from webrl_lite import phase
+from webrl_lite.browser import BrowserError
 from webrl_lite.config import (
     SHORT_PAGES,
     Config,
@@ -22,11 +23,13 @@ from webrl_lite.config import (
 )
 from webrl_lite.envs.miniwob import MiniwobError
 from webrl_lite.envs.miniwob_tasks import HELD_OUT
-from webrl_lite.miniwob_source import STOCK, MiniwobSource
+from webrl_lite.miniwob_source import STOCK, InstancePages, MiniwobSource
 from webrl_lite.model import SharedBase
 from webrl_lite.observation import count_tokens_default
 from webrl_lite.prompt_tokens import Marks
 from webrl_lite.run_folder import RunFolder
+from webrl_lite.session import Session
+from webrl_lite.source_parts import TaskSourceError
 from webrl_lite.trajectory import Task, Trajectory, read_jsonl
 
 
@@ -113,6 +116,26 @@ def test_first_pages_are_what_the_agent_will_see_in_the_order_of_the_tasks(sourc
     assert texts[3] == texts[0] and len(set(texts)) == 3
     played = [source.environments.envs[1].reset(options={"task": task})[0]["text"] for task in tasks]
     assert texts == played
+
+
+@needs_pages
+@pytest.mark.parametrize("faults", [1, 2])
+def test_first_pages_are_read_once_more_after_a_fault_and_no_more(source, monkeypatch, faults):
+    pages, tries, read = InstancePages(source.environments), [], Session.visit
+
+    async def visit(session, urls):
+        tries.append(urls)
+        if len(tries) <= faults:
+            raise BrowserError("the page is gone")
+        await read(session, urls)
+
+    monkeypatch.setattr(Session, "visit", visit)
+    if faults == 1:
+        assert pages(source.train[:1]) == source.first_pages(source.train[:1])
+    else:
+        with pytest.raises(TaskSourceError, match="first pages of 1 instances could not be read: the page is gone"):
+            pages(source.train[:1])
+    assert len(tries) == 2
 
 
 @needs_pages

@@ -217,7 +217,10 @@ class InstancePages:
             browser = self._environments.browser
             browser.start()
             try:
-                browser.call(self._read_all(unread))
+                try:
+                    browser.call(self._read_all(unread))
+                except BrowserError:  # a browser that died is replaced by the second attempt
+                    browser.call(self._read_all(unread))
             except BrowserError as error:
                 raise TaskSourceError(
                     f"the first pages of {len(unread)} instances could not be read: {error}. Go on with --resume; "
