@@ -157,8 +157,7 @@ def test_a_run_of_two_processes_ends_where_one_of_one_does(tmp_path):
     one, two = tmp_path / "1", tmp_path / "2"
     for name in ("sft", "orm", "phase_01/critic", "phase_01/actor"):
         weights = [load_file(side / name / "final" / "adapter_model.safetensors") for side in (one, two)]
-        furthest = max((weights[0][key] - weights[1][key]).abs().max().item() for key in weights[0])
-        assert furthest < 2e-3, (name, furthest)  # AdamW makes a step of a gradient that is only rounding
+        assert all(torch.allclose(weights[0][key], weights[1][key], atol=1e-4) for key in weights[0]), name
     stages = [[json.loads(line)["stage"] for line in (side / "stages.jsonl").open()] for side in (one, two)]
     assert stages[0] == stages[1]
 
