@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -124,6 +125,25 @@ def test_a_run_of_a_comparison_begins_with_what_is_there(tmp_path, labelled):
     ablation._prepare(start, mine, Config(out=str(mine)), first)
     shared = ["phase_01/labelled.jsonl", "phase_01/rollouts.jsonl"] if labelled else []
     assert files(mine) == ["config.json", "phase_00/rollouts.jsonl", *shared, "sft/final/adapter", "tasks_test.jsonl"]
+
+
+def test_only_methods_that_learn_take_over_a_first_phase(tmp_path, monkeypatch):
+    """SFT has no curriculum either, but ends before the phases; each seed has a first run of its own."""
+
+    def ran(name, folder, config, tell, *, cores):
+        begun[folder.name] = (folder / "phase_01").exists()
+        if name == "train" and not folder.name.startswith("sft"):
+            (folder / "phase_01").mkdir(exist_ok=True)
+            (folder / "phase_01" / "labelled.jsonl").touch()
+        return 0
+
+    begun = {}
+    monkeypatch.setattr(ablation, "_run", ran)
+    monkeypatch.setattr(ablation.report, "ablation_table", lambda folders: SimpleNamespace(markdown="", csv=""))
+    methods = ("digirl", "sft", "awr", "webrl")
+    assert ablation.compare(Config(out=str(tmp_path)), methods=methods, seeds=(0, 1), jobs=1, tell=print) == 0
+    assert begun.pop("start") is False
+    assert [name for name, taken_over in begun.items() if taken_over] == ["awr-0", "awr-1"] and len(begun) == 8
 
 
 @pytest.mark.parametrize(

@@ -66,21 +66,20 @@ def compare(
     if _run("orm", start, config, tell, cores=os.cpu_count() or 1):
         return 1
     runs = [(method, seed, root / f"{method}-{seed}") for seed in seeds for method in chosen]
-    first: dict[tuple[int, bool], Path] = {}
+    leaders: dict[tuple[int, bool], Path] = {}
+    first: dict[Path, Path | None] = {}
     for method, seed, folder in runs:
-        if METHODS[method].loss is not None:
-            first.setdefault((seed, METHODS[method].curriculum), folder)
+        learns = METHODS[method].loss is not None  # SFT ends before the first phase
+        first[folder] = leaders.setdefault((seed, METHODS[method].curriculum), folder) if learns else None
     cores = max(1, (os.cpu_count() or 1) // jobs)
 
     def one(method: str, seed: int, folder: Path) -> int:
-        settings = dataclasses.replace(config, method=method, seed=seed, out=str(folder))
-        _prepare(start, folder, settings, first.get((seed, METHODS[method].curriculum)))
+        _prepare(start, folder, dataclasses.replace(config, method=method, seed=seed, out=str(folder)), first[folder])
         return _run("train", folder, None, tell, cores=cores)
 
     codes: dict[Path, int] = {}
-    leading = [run for run in runs if run[2] in first.values()]
-    following = [run for run in runs if run[2] not in first.values()]
-    for some in (leading, following):
+    following = [run for run in runs if first[run[2]] not in (None, run[2])]
+    for some in ([run for run in runs if run not in following], following):
         with ThreadPoolExecutor(jobs) as pool:
             codes |= dict(zip([folder for *_, folder in some], pool.map(lambda run: one(*run), some), strict=True))
     folders: dict[str, dict[int, Path]] = {}
