@@ -25,7 +25,7 @@ from webrl_lite.envs.miniwob import TEST_SEEDS, TRAIN_SEEDS, MiniwobError, Miniw
 from webrl_lite.envs.miniwob_play import play_oracle
 from webrl_lite.envs.web_env import WebEnv, WebEnvBatch
 from webrl_lite.envs.webarena_tasks import score
-from webrl_lite.source_parts import TaskSourceError, draw, draw_unshown, environment_options
+from webrl_lite.source_parts import FirstPages, TaskSourceError, draw, draw_unshown, environment_options
 from webrl_lite.trajectory import Task, Trajectory
 
 NEW_SEEDS = range(10_000, 1_000_000)
@@ -195,54 +195,48 @@ class MiniwobSource:
         return (True, "") if self.can_be_done(task) else (False, "its page asks for something else, or is not played")
 
 
-class InstancePages:
-    """Texts of the pages that instances start on, as ``source_parts.FirstPages``, but with no episode for each.
+class InstancePages(FirstPages):
+    """Texts of the pages that instances start on, with no episode for each.
 
     A page of MiniWoB++ keeps nothing for the next one, so one context reads many of them: a third of the time.
     """
 
-    def __init__(self, environments: WebEnvBatch) -> None:
-        """Take the environments, whose formats and hosts the texts have; all read at once."""
-        self._environments = environments
-        self._pages: dict[str, str] = {}
-
-    def __call__(self, tasks: Sequence[Task]) -> list[str]:
-        """Return the texts, in the order of the tasks.
-
-        Raises:
-            TaskSourceError: a page could not be read.
-        """
-        unread = list({task.start_url: task for task in tasks if task.start_url not in self._pages}.values())
-        if unread:
-            browser = self._environments.browser
-            browser.start()
+    def _read(self, tasks: Sequence[Task]) -> list[str]:
+        if not tasks:
+            return []
+        browser = self._environments.browser
+        browser.start()
+        try:
             try:
-                try:
-                    browser.call(self._read_all(unread))
-                except BrowserError:  # a browser that died is replaced by the second attempt
-                    browser.call(self._read_all(unread))
-            except BrowserError as error:
-                raise TaskSourceError(
-                    f"the first pages of {len(unread)} instances could not be read: {error}. Go on with --resume; "
-                    "`doctor` tells what is wrong if it stays so."
-                ) from error
-        return [self._pages[task.start_url] for task in tasks]
+                return browser.call(self._read_all(tasks))
+            except BrowserError:  # a browser that died is replaced by the second attempt
+                return browser.call(self._read_all(tasks))
+        except BrowserError as error:
+            raise TaskSourceError(
+                f"the first pages of {len(tasks)} instances could not be read: {error}. Go on with --resume; "
+                "`doctor` tells what is wrong if it stays so."
+            ) from error
 
-    async def _read_all(self, tasks: Sequence[Task]) -> None:
-        envs = self._environments.envs[: math.ceil(len(tasks) / PAGES_PER_CONTEXT)]
-        await asyncio.gather(*(self._read(env, tasks[number :: len(envs)]) for number, env in enumerate(envs)))
+    async def _read_all(self, tasks: Sequence[Task]) -> list[str]:
+        contexts = min(len(self._environments.envs), math.ceil(len(tasks) / PAGES_PER_CONTEXT))
+        share = math.ceil(len(tasks) / contexts)
+        shares = [tasks[begin : begin + share] for begin in range(0, len(tasks), share)]
+        work = [self._read_share(env, some) for env, some in zip(self._environments.envs, shares, strict=False)]
+        return [text for texts in await asyncio.gather(*work) for text in texts]
 
-    async def _read(self, env: WebEnv, tasks: Sequence[Task]) -> None:
+    async def _read_share(self, env: WebEnv, tasks: Sequence[Task]) -> list[str]:
         session = await env.browser.open(env.backend.start(tasks[0], env.worker).allowed)
+        texts = []
         try:
             for task in tasks:
                 await session.visit(env.backend.start(task, env.worker).urls)
                 seen = await session.observe(
                     mode=env.mode, budget=env.budget, count_tokens=env.count_tokens, special_tokens=env.special_tokens
                 )
-                self._pages[task.start_url] = seen.text
+                texts.append(seen.text)
         finally:
             await session.close()
+        return texts
 
 
 class NewSeeds:

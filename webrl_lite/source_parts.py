@@ -96,23 +96,25 @@ class FirstPages:
         """
         keys = [json.dumps([task.start_url, task.sites, task.extra.get("sessions")]) for task in tasks]
         unread = {key: task for key, task in zip(keys, tasks, strict=True) if key not in self._pages}
-        width = len(self._environments.envs)
-        for begin in range(0, len(unread), width):
-            self._read(list(unread.items())[begin : begin + width])
+        self._pages |= zip(unread, self._read(list(unread.values())), strict=True)
         return [self._pages[key] for key in keys]
 
-    def _read(self, some: Sequence[tuple[str, Task]]) -> None:
-        """Read at most as many pages as there are environments."""
-        named = [dataclasses.replace(task, task_id=task.task_id or "new") for _, task in some]
-        rest = [None] * (len(self._environments.envs) - len(named))
-        seen = self._environments.reset([*named, *rest])[: len(named)]
-        for (key, task), (values, info) in zip(some, seen, strict=True):
-            if "env_error" in info:
-                raise TaskSourceError(
-                    f"the first page of {task.task_id} ({task.start_url}) could not be read: {info['env_error']}. Go "
-                    "on with --resume; `doctor` tells what is wrong if it stays so."
-                )
-            self._pages[key] = values["text"]
+    def _read(self, tasks: Sequence[Task]) -> list[str]:
+        """Start each task and return what is read there."""
+        width = len(self._environments.envs)
+        texts = []
+        for begin in range(0, len(tasks), width):
+            some = tasks[begin : begin + width]
+            named = [dataclasses.replace(task, task_id=task.task_id or "new") for task in some]
+            seen = self._environments.reset([*named, *[None] * (width - len(named))])[: len(named)]
+            for task, (values, info) in zip(some, seen, strict=True):
+                if "env_error" in info:
+                    raise TaskSourceError(
+                        f"the first page of {task.task_id} ({task.start_url}) could not be read: {info['env_error']}. "
+                        "Go on with --resume; `doctor` tells what is wrong if it stays so."
+                    )
+                texts.append(values["text"])
+        return texts
 
 
 def draw(items: Sequence[Item], number: int | None, seed: str) -> tuple[Item, ...]:
