@@ -140,7 +140,7 @@ def config(out: str | Path, **settings: object) -> Config:
         "lora": LoraConfig(rank=2, alpha=4),
         "sft": SftConfig(**quick),
         "orm": OrmConfig(**quick, epochs=1),
-        "critic": CriticConfig(**quick),
+        "critic": CriticConfig(learning_rate=0.001, batch_size=4),  # V in the middle: advantages well above rounding
         "actor": ActorConfig(**quick),
         "curriculum": CurriculumConfig(phases=2, tasks_per_phase=4, value_min=0.0, value_max=1.0),
         "rollout": RolloutConfig(environments=2, max_new_tokens=4),
