@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-import torch
 from paper_source import config
 from safetensors.torch import load_file
 

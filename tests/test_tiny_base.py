@@ -114,7 +114,7 @@ def test_replies_show_most_tokens_that_only_stand_inside_of_words(tokenizer):
     for number in range(400):
         for row in rows(tokenizer, Recipe(), number, 7):
             shown.update(i for _, first, last in row.replies for i in row.ids[first:last])
-    assert len(inside & shown) / len(inside) > 0.62  # 0.56 from English words and syllables alone
+    assert len(inside & shown) / len(inside) > 0.52  # 0.45 from English words and syllables alone
 
 
 def test_only_instructions_and_replies_count(tokenizer):

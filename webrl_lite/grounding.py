@@ -5,7 +5,8 @@ pages come from random sites (``grounding_pages``), and the instructions are of 
 kinds of documents:
 
 * ``page_document``: one page, several instructions about it (press this, type that there, which row has this, ...);
-* ``walk``: a goal that takes several pages; each step is a document with what was done before;
+* ``walk``: a goal that takes several steps, over the pages of a site or on one small page (``grounding_panels``); each
+  step is a document with what was done before;
 * ``judgement``: a goal, what was done, the last page, and whether that was right (the judge's question).
 
 Every reply first repeats its element as the page shows it, as the demonstrations do: the id is what follows the same
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 
 from webrl_lite.actions import Action, format_reply, parse, supporting_line
 from webrl_lite.grounding_pages import DONE_MESSAGES, Draw, Element, Row, Section, Site, View
+from webrl_lite.grounding_panels import goal as panel_goal
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Judgement:
 
 def reply(name: str, element: Element | None = None, argument: str | None = None) -> str:
     """Return a reply as the demonstrations have it: the element as the page shows it first, then the call."""
-    note = f"{element.name} [{element.id}] {element.role}" if element else ""
+    note = f"{element.name} [{element.id}] {element.role}".strip() if element else ""
     return format_reply(Action(name, element.id if element else None, argument), element_note=note)
 
 
@@ -70,14 +72,14 @@ Maker = Callable[[Draw, View], "Query | None"]
 
 
 def _unique(view: View, role: str = "") -> list[Element]:
-    """Return the elements whose name occurs once on the page."""
+    """Return the elements whose name occurs once on the page; none has no name."""
     names = [e.name for e in view.elements]
-    return [e for e in view.elements if names.count(e.name) == 1 and role in ("", e.role)]
+    return [e for e in view.elements if e.name and names.count(e.name) == 1 and role in ("", e.role)]
 
 
 def press(d: Draw, view: View) -> Query | None:
     """Click an element that is named."""
-    found = [e for e in _unique(view) if e.role not in ("input", "textarea", "select")]
+    found = [e for e in _unique(view) if e.role not in ("input", "textarea", "password", "date", "select")]
     if not found:
         return None
     e = d.choice(found)
@@ -260,6 +262,19 @@ def missing(d: Draw, view: View) -> Query | None:
     return Query("missing", task.format(name), reply("Scroll Down") if view.more else end)
 
 
+def scroll(d: Draw, view: View) -> Query | None:
+    """Move a page that is longer than the screen."""
+    if view.more and (view.top == 0 or d.chance(0.5)):
+        return Query(
+            "scroll", d.choice(("What is further down?", "Move on downwards.", "Lower, please.")), reply("Scroll Down")
+        )
+    if view.top > 0:
+        return Query(
+            "scroll", d.choice(("Back to the upper part.", "What was above?", "Higher, please.")), reply("Scroll Up")
+        )
+    return None
+
+
 def state(d: Draw, view: View) -> Query | None:
     """Read what a field holds."""
     found = [e for e in _unique(view) if e.value and e.role in ("input", "textarea", "select")]
@@ -274,6 +289,7 @@ MAKERS: dict[str, tuple[Maker, float]] = {
     "press": (press, 4), "point": (point, 1.5), "write": (write, 4), "pick": (pick, 2), "in_row": (in_row, 2),
     "open_row": (open_row, 2), "cell": (cell, 3), "row_name": (row_name, 2), "rows_of": (rows_of, 1.5), "nth": (nth, 1),
     "fact": (fact, 3), "missing": (missing, 1.2), "state": (state, 1),
+    "scroll": (scroll, 1),
 }  # fmt: skip
 """Kinds of instructions with their weights."""
 
@@ -522,7 +538,22 @@ def plan(site: Site) -> tuple[str, Walk] | None:
     return wording, walk()
 
 
-GOALS = ((look_up, 4.0), (fill_in, 3.0), (act_on, 2.0), (arrange, 1.0), (plan, 1.0))
+def on_one_page(site: Site) -> tuple[str, Walk] | None:
+    """Do one or two things on a small page; the episode ends with the last of them or with a page that says so."""
+    d = site.d
+    drawn = panel_goal(site)
+    ends = d.chance(0.5)
+
+    def walk() -> Walk:
+        for view, (name, element, argument) in drawn.steps:
+            yield view, reply(name, element, argument)
+        if ends:
+            yield site.view([[d.choice(DONE_MESSAGES)]], d.word()), leave("done")
+
+    return drawn.task, walk()
+
+
+GOALS = ((look_up, 4.0), (fill_in, 3.0), (act_on, 2.0), (arrange, 1.0), (plan, 1.0), (on_one_page, 22.0))
 """Kinds of goals with their weights."""
 
 
@@ -547,7 +578,8 @@ def walk_documents(rng: random.Random, count: int = 3, pieces: Sequence[str] = (
     done: list[str] = []
     for view, answer in steps:
         query = Query("walk", task, answer, tuple(done))
-        documents.append(Document(view.text(), (query, *queries(site.d, view, count))))
+        more = queries(site.d, view, count if view.section else 1)  # a small page has few things to ask for
+        documents.append(Document(view.text(), (query, *more)))
         done.append(answer)
     return documents
 

@@ -49,14 +49,16 @@ class Element:
     state: str = ""
     options: tuple[str, ...] = ()
     id: str = ""
+    heading: bool = False
 
     def text(self) -> str:
-        """Return the element as mode ``lite`` writes it."""
+        """Return the element as mode ``lite`` writes it; one without a name begins with its id."""
+        name = f"{'= ' if self.heading else ''}{self.name}{' ' if self.name else ''}"
         kind = "" if self.role == "link" else f" {self.role}"
         value = f' "{self.value}"' if self.value else ""
         state = f" {self.state}" if self.state else ""
         choices = f" of {' | '.join(self.options)}" if self.options else ""
-        return f"{self.name} [{self.id}]{kind}{value}{state}{choices}"
+        return f"{name}[{self.id}]{kind}{value}{state}{choices}"
 
 
 Line = list["str | Element"]

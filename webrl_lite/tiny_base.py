@@ -6,6 +6,7 @@ instructions of one step and short goals. It never saw the embedded sites, their
 
     python -m webrl_lite.tiny_base                   continue or start the pre-training in runs/tiny_base
     python -m webrl_lite.tiny_base --tokens 50e6     another length
+    python -m webrl_lite.tiny_base --start FOLDER    begin with a folder's weights and tokenizer in place of random ones
     python -m webrl_lite.tiny_base --measure         exactness of the package's weights on unseen pages, by kind
     python -m webrl_lite.tiny_base --ship            write the last checkpoint's weights into the package
 
@@ -254,7 +255,7 @@ def rows(
         return [encode_judgement(tokenizer, case, recipe.judge_weight)]
     if recorded:
         documents = episode_documents(rng, episodes, pieces=pieces)
-    elif kind < 0.55:
+    elif kind < 0.4:
         documents = [page_document(rng, pieces=pieces)]
     else:
         found = walk_documents(rng, pieces=pieces)
@@ -288,13 +289,21 @@ def _sum_over_ranks(model: nn.Module, value: float) -> float:
     return float(parts[-1])
 
 
+@cache
+def _has_bfloat16() -> bool:
+    """Return whether the processor multiplies bfloat16; if it does not, that is ten and more times slower."""
+    able = torch.cpu.get_capabilities()
+    return able.get("amx_bf16", False) or able.get("avx512_bf16", False)
+
+
 def _loss(model: Lfm2ForCausalLM, group: Sequence[Row]) -> Tensor:
     """Return the summed loss of some rows."""
     batch = pad([row.ids for row in group], torch.device("cpu"))
     weights = torch.zeros(batch.input_ids.shape)
     for i, row in enumerate(group):
         weights[i, : len(row.weights)] = torch.tensor(row.weights)
-    with torch.autocast("cpu", torch.bfloat16):  # padding stands to the right, where no causal layer sees it: no mask
+    # Padding stands to the right, where no causal layer sees it: no mask.
+    with torch.autocast("cpu", torch.bfloat16, enabled=_has_bfloat16()):
         states = model.model(input_ids=batch.input_ids, use_cache=False).last_hidden_state
         counted = weights[:, 1:] > 0
         logits = model.lm_head(states[:, :-1][counted])
@@ -352,6 +361,7 @@ def pretrain(
     episodes: Episodes | None = None,
     unseen: Episodes | None = None,
     *,
+    start: Path | None = None,
     every: int = 200,
 ) -> None:
     """Pre-train, or go on where the last checkpoint in the folder stands.
@@ -361,6 +371,7 @@ def pretrain(
         recipe: how; when going on, only its ``tokens`` may differ from before.
         episodes: recorded episodes; without them the base reads random pages only.
         unseen: episodes that are only measured on.
+        start: a model and its tokenizer to begin with, of the same sizes; None for random weights and a new tokenizer.
         every: updates between two reports and checkpoints.
 
     Raises:
@@ -371,11 +382,14 @@ def pretrain(
     if ranks > 1:
         dist.init_process_group("gloo")
     if rank == 0 and not (folder / "tokenizer").exists():
-        build_tokenizer(recipe.seed).save_pretrained(folder / "tokenizer")
+        made = PreTrainedTokenizerFast.from_pretrained(start) if start else build_tokenizer(recipe.seed)
+        made.save_pretrained(folder / "tokenizer")
     if ranks > 1:
         dist.barrier()  # the others read what the first one wrote
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder / "tokenizer")
     model = build_model(recipe)
+    if start:
+        model.load_state_dict(Lfm2ForCausalLM.from_pretrained(start, dtype=torch.float32).state_dict())
     optimizers = _optimizers(model, recipe)
     rates = [
         group["lr"] for optimizer in optimizers for group in optimizer.param_groups
@@ -507,6 +521,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m webrl_lite.tiny_base", description=__doc__.split("\n")[0])
     parser.add_argument("--folder", type=Path, default=Path("runs/tiny_base"))
     parser.add_argument("--tokens", type=float, default=Recipe.tokens, help="length of the whole pre-training")
+    parser.add_argument(
+        "--start", type=Path, help="folder of weights and tokenizer to begin with; random ones if left out"
+    )
     parser.add_argument("--seed", type=int, default=Recipe.seed)
     parser.add_argument("--measure", action="store_true", help="exactness of the package's weights on unseen pages")
     parser.add_argument("--ship", action="store_true", help="write the last checkpoint's weights into the package")
@@ -521,7 +538,7 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         *read, last = other_worlds(options.folder)
         recipe = Recipe(tokens=options.tokens, seed=options.seed)
-        pretrain(options.folder, recipe, read_worlds(read), read_worlds([last]))
+        pretrain(options.folder, recipe, read_worlds(read), read_worlds([last]), start=options.start)
     return 0
 
 
