@@ -166,6 +166,22 @@ def test_a_folder_is_not_continued_with_another_recipe(tmp_path, tokenizer, monk
     assert len(steps) == 2 and steps[1] > steps[0]
 
 
+def test_pre_training_begins_with_the_weights_and_the_tokenizer_that_it_is_given(tmp_path, tokenizer, monkeypatch):
+    monkeypatch.setattr(tiny_base, "HELD_OUT", 1)
+    tokenizer.save_pretrained(tmp_path / "first" / "tokenizer")
+    pretrain(tmp_path / "first", dataclasses.replace(SMALL, tokens=3000))
+    tiny_base.ship(tmp_path / "first", tmp_path / "shipped")
+    still = dataclasses.replace(SMALL, tokens=100, muon_rate=0.0, adam_rate=0.0, seed=5)
+    pretrain(tmp_path / "second", still, start=tmp_path / "shipped")
+    first, second = (torch.load(tmp_path / name / "checkpoint.pt", weights_only=True) for name in ("first", "second"))
+    for name, tensor in first["model"].items():
+        if "embed" not in name and "lm_head" not in name:  # those of tokens that were never met are told apart
+            assert torch.equal(second["model"][name], tensor.half().float()), name
+    assert (tmp_path / "second" / "tokenizer" / "tokenizer.json").read_bytes() == (
+        tmp_path / "first" / "tokenizer" / "tokenizer.json"
+    ).read_bytes()
+
+
 def test_the_step_size_rises_stays_and_falls_to_nothing():
     recipe = dataclasses.replace(SMALL, warmup=4, decay=0.5)
     factors = [tiny_base._factor(step, 20, recipe) for step in range(20)]
