@@ -376,10 +376,7 @@ def tabs(d: Draw) -> Part:
         part.moves = [("Click", heads[wanted], None)]
         return part
     thing = hidden[heads[wanted]][0][0]
-    if opened == wanted:
-        order = []
-    else:
-        order = [heads[i] for i in range(count) if i != opened and i <= wanted]
+    order = [] if opened == wanted else [heads[i] for i in range(wanted + 1) if i != opened]
     if d.chance(0.4) and opened != wanted:
         order = [heads[wanted]]
         part.phrase = d.choice(("under {1} press {0}", "{0} in {1} is to be pressed")).format(thing.name, names[wanted])
