@@ -2,11 +2,10 @@
 
 import random
 import re
-from importlib import metadata
-from pathlib import Path
 
 import pytest
 
+from webrl_lite.envs.miniwob import pages
 from webrl_lite.grounding_pages import Draw, Element, Site
 from webrl_lite.grounding_panels import (
     Part,
@@ -173,8 +172,8 @@ def test_what_is_folded_away_can_be_seen_when_its_turn_comes(make):
 
 def test_no_wording_of_miniwob_occurs():
     """Four words in a row of its pages' source, where its instructions stand."""
-    folder = Path(str(metadata.distribution("miniwob").locate_file("miniwob/html/miniwob")))
-    theirs = set().union(*(grams(page.read_text(encoding="utf-8")) for page in folder.glob("*.html")))
+    sources = (page.read_text(encoding="utf-8") for page in (pages() / "miniwob").glob("*.html"))
+    theirs = set().union(*map(grams, sources))
     assert ("text", "field", "and", "press") in theirs
     assert not theirs & set().union(*(grams(one.task) for one in GOALS))
 
