@@ -59,7 +59,7 @@ LEVELS = {
 PARTS = {
     "model": {"base_model", "batching", "generation", "gradient_check", "role_files", "role_guard", "trunk", "passes"},
     "prompts": {"prompt_tokens"},
-    "grounding": {"grounding_pages", "grounding_episodes"},
+    "grounding": {"grounding_pages", "grounding_panels", "grounding_episodes"},
     "replay": {"experience"},
     "curriculum": {"curriculum_report"},
     "role_trainer": {"checkpoints", "role_arguments", "update_batches"},
