@@ -36,8 +36,8 @@ def test_every_reply_is_understood_and_names_an_element_that_stands_on_the_page_
             said = parse(query.reply)
             if said.action.element is not None:
                 name = name_of(document.page, said.action.element)
-                named = f"{name} [{said.action.element}]".lstrip()
-                assert (said.element_note + " ").startswith(f"{named} "), (query, document.page)
+                named = f"{name} [{said.action.element}] ".lstrip()
+                assert said.element_note.startswith(named), (query, document.page)
 
 
 def test_ids_count_from_1_in_reading_order():
@@ -55,13 +55,16 @@ def test_an_answer_stands_on_the_page_or_is_a_count_done_or_not_available():
                     assert part in document.page or query.kind == "count"
 
 
-def test_what_is_typed_or_chosen_stands_in_the_instruction_or_on_the_page_or_is_a_sum():
+def test_what_is_typed_or_chosen_stands_in_the_instruction_on_small_pages_also_on_the_page_or_is_a_sum():
     for document in all_documents():
         for query in document.queries:
             action = parse(query.reply).action
             if action.name in ("Type", "Search", "Select Dropdown Option"):
                 told = f"{query.task}\n{document.page}".casefold()
-                assert action.argument.casefold() in told or re.search(r"\d+ [+-] \d+ = ", document.page)
+                small = ".html" in document.page.split("\n")[0]
+                assert action.argument in query.task or (
+                    small and (action.argument.casefold() in told or re.search(r"\d+ [+-] \d+ =", document.page))
+                ), (query, document.page)
 
 
 def test_what_is_missing_is_nowhere_on_the_page():

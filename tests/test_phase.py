@@ -188,7 +188,7 @@ def test_a_critic_of_the_first_actors_episodes_filters_the_first_phase_if_asked_
     assert values == pytest.approx(critic_values(run.source.first_pages, run.shared, run.config)(tasks), abs=1e-6)
     fresh = open_paper(run.config, run.folder)
     before = critic_values(fresh.source.first_pages, fresh.shared, fresh.config)(tasks)
-    assert len(values) == 4 and all(abs(now - then) > 0.01 for now, then in zip(values, before, strict=True))
+    assert len(values) == 4 and all(abs(now - then) > 0.05 for now, then in zip(values, before, strict=True))
 
 
 def test_the_failure_set_grows_and_new_tasks_are_new(run):

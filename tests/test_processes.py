@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from paper_source import config
 from safetensors.torch import load_file
 
@@ -151,8 +152,8 @@ def start(out: Path, number: int) -> subprocess.Popen:
 def test_a_run_of_two_processes_ends_where_one_of_one_does(tmp_path):
     """Equal up to the order in which a sum is taken; the tasks and who judged them are the same.
 
-    The bound is on each matrix as a whole, 1/1000 of its norm: AdamW divides a gradient by its own size, so a single
-    weight whose gradient is hardly more than rounding (1 of 39,936 here) may end 1/100 of a step away.
+    The actor's bound is on each matrix as a whole: AdamW divides a gradient by its own size, so a single weight whose
+    gradient is hardly more than rounding (1 of 39,936 here) may end 1/100 of a step away.
     """
     for number in (1, 2):
         out, error = (process := start(tmp_path / str(number), number)).communicate(timeout=300)
@@ -162,6 +163,8 @@ def test_a_run_of_two_processes_ends_where_one_of_one_does(tmp_path):
         weights = [load_file(side / name / "final" / "adapter_model.safetensors") for side in (one, two)]
         apart = {key: float((weights[1][key] - matrix).norm() / matrix.norm()) for key, matrix in weights[0].items()}
         assert max(apart.values()) < 1e-3, (name, apart)
+        if name != "phase_01/actor":
+            assert all(torch.allclose(weights[0][key], weights[1][key], atol=1e-4) for key in weights[0]), name
     stages = [[json.loads(line)["stage"] for line in (side / "stages.jsonl").open()] for side in (one, two)]
     assert stages[0] == stages[1]
 

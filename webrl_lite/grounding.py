@@ -538,7 +538,7 @@ def plan(site: Site) -> tuple[str, Walk] | None:
     return wording, walk()
 
 
-def on_one_page(site: Site) -> tuple[str, Walk] | None:
+def on_one_page(site: Site) -> tuple[str, Walk]:
     """Do one or two things on a small page; the episode ends with the last of them or with a page that says so."""
     d = site.d
     drawn = panel_goal(site)
@@ -578,7 +578,7 @@ def walk_documents(rng: random.Random, count: int = 3, pieces: Sequence[str] = (
     done: list[str] = []
     for view, answer in steps:
         query = Query("walk", task, answer, tuple(done))
-        more = queries(site.d, view, count if view.section else 1)  # a small page has few things to ask for
+        more = queries(site.d, view, count if view.section else 1)  # other pages have few things to ask for
         documents.append(Document(view.text(), (query, *more)))
         done.append(answer)
     return documents

@@ -64,6 +64,11 @@ class Element:
 Line = list["str | Element"]
 
 
+def elements_in(lines: Sequence[Line]) -> list[Element]:
+    """Return everything that has an id, in reading order."""
+    return [part for line in lines for part in line if isinstance(part, Element)]
+
+
 @dataclass
 class Row:
     """One entry of a section."""
@@ -118,7 +123,7 @@ class View:
     @property
     def elements(self) -> list[Element]:
         """Everything that has an id, in reading order."""
-        return [part for line in self.lines for part in line if isinstance(part, Element)]
+        return elements_in(self.lines)
 
     @property
     def more(self) -> bool:

@@ -11,10 +11,10 @@ Every kind of thing is a ``Part``: lines, a phrase of the goal, and the moves th
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from webrl_lite.grounding_pages import Draw, Element, Line, Site, View
+from webrl_lite.grounding_pages import Draw, Element, Line, Site, View, elements_in
 
 Move = tuple[str, "Element | None", "str | None"]
 """An action's name, its element, its argument."""
@@ -47,7 +47,7 @@ class Part:
     @property
     def elements(self) -> list[Element]:
         """Everything that has an id, hidden things left out."""
-        return [part for line in self.lines for part in line if isinstance(part, Element)]
+        return elements_in(self.lines)
 
 
 # Texts --------------------------------------------------------------------------------------------------------------
@@ -115,9 +115,7 @@ def labelled_fields(d: Draw) -> Part:
         else:
             element = Element("", role, state=f'hint "{name}"' if form == 3 else "")
             colon = d.choice(("", ":"))
-            lines += (
-                [[element]] if form == 3 else [[name + colon, element]] if form == 1 else [[name + colon], [element]]
-            )
+            lines += {1: [[name + colon, element]], 2: [[name + colon], [element]], 3: [[element]]}[form]
         fields.append(element)
     wanted = d.rng.sample(range(len(names)), d.rng.randint(1, min(2, len(names))))
     phrases, moves = [], []
@@ -495,11 +493,8 @@ def goal(site: Site) -> Goal:
         end = Element(d.choice(ENDINGS) if d.chance(0.7) else d.label(), d.choice(("button", "button", "link")))
         more = [Element(d.choice(("Cancel", "Back", "Reset", d.label())), "button")] if d.chance(0.25) else []
         closed = d.chance(0.7) or not any(part.moves for part in asked)
-        names = [
-            e.name
-            for part in parts
-            for e in [*part.elements, *(e for ls in part.hidden.values() for ln in ls for e in ln)]
-        ]
+        hidden = [line for part in parts for lines in part.hidden.values() for line in lines]
+        names = [e.name for e in elements_in([line for part in parts for line in part.lines] + hidden)]
         if end.name not in names and all(e.name not in (end.name, *names) for e in more):
             break
     task = d.choice((" and ", ", ")).join(part.phrase for part in asked)
@@ -510,31 +505,24 @@ def goal(site: Site) -> Goal:
     buttons: list[Line] = [[end, *more]] if closed or d.chance(0.3) else []
     top: list[Line] = [[task]] if d.chance(0.35) else [[d.sentence()]] if d.chance(0.2) else []
     joined_up = d.chance(0.2)
-    address = f"{site.key}/{d.word()}-{d.word()}.html" + (f"?{d.word()}={r.randint(0, 9999)}" if d.chance(0.5) else "")
+    path = f"{d.word()}-{d.word()}.html" + (f"?{d.word()}={r.randint(0, 9999)}" if d.chance(0.5) else "")
     framed = d.chance(0.25)
 
     def page(wanted: Element | None) -> tuple[View, Element | None]:
         lines = [*top, *(line for part in order for line in part.lines), *buttons]
         if joined_up and buttons and len(lines) > 1 and isinstance(lines[-2][-1], Element):
             lines = [*lines[:-2], [*lines[-2], *lines[-1]]]
-        originals = [piece for line in lines for piece in line if isinstance(piece, Element)]
-        shown = copy.deepcopy(lines)
-        view = site.view(shown, address.split("/", 1)[1]) if framed else View(shown, address)
-        copies = [piece for line in shown for piece in line if isinstance(piece, Element)]
-        return view, None if wanted is None else copies[[e is wanted for e in originals].index(True)]
+        shown = copy.deepcopy(lines)  # what is done later must not show on this page
+        view = site.view(shown, path) if framed else View(shown, f"{site.key}/{path}")
+        return view, wanted and elements_in(shown)[elements_in(lines).index(wanted)]
 
     steps: list[tuple[View, Move]] = []
-    for part, (name, element, argument) in _in_order(asked):
-        view, own = page(element)
-        steps.append((view, (name, own, argument)))
-        _carry_out(part, (name, element, argument))
+    for part in asked:
+        for name, element, argument in part.moves:
+            view, own = page(element)
+            steps.append((view, (name, own, argument)))
+            _carry_out(part, (name, element, argument))
     if closed:
         view, own = page(end)
         steps.append((view, ("Click", own, None)))
     return Goal(task, steps)
-
-
-def _in_order(asked: list[Part]) -> Iterator[tuple[Part, Move]]:
-    for part in asked:
-        for move in part.moves:
-            yield part, move
