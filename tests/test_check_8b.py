@@ -32,8 +32,15 @@ def test_the_tiny_model_goes_through_all_of_it_on_the_cpu(check, capsys):
     for step in figures["steps"]:
         assert step["peak_gib"] is None and step["planned_gib"] > 0
         assert step["tokens_per_s"] == pytest.approx(64 / step["seconds"])
-        assert 0 < step["useful_fraction"] < step["executed_fraction"] < 1
+        assert 0 < step["useful_fraction"] < step["executed_fraction"]
     assert sum(line.startswith("| actor | 64 |") and "not measured" in line for line in table) == 1
+
+
+def test_fractions_are_shares_of_the_ceiling_and_recomputing_is_not_useful(check):
+    figures = check.Measured("actor", 64, 115, 100, seconds=2.0, executed=8e12, useful=6e12, ceiling=1e13).to_json()
+    assert figures["executed_tflops"] == 4.0
+    assert (figures["executed_fraction"], figures["useful_fraction"]) == (0.4, 0.3)
+    assert (figures["tokens_per_s"], figures["ceiling_tokens_per_s"]) == (32.0, 80.0)
 
 
 def test_a_peak_that_is_not_the_planners_fails(check, monkeypatch, capsys):
