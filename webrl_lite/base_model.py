@@ -22,6 +22,7 @@ from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
     BitsAndBytesConfig,
+    GgufConfig,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -84,7 +85,8 @@ def load_base(model: ModelConfig, device: torch.device) -> PreTrainedModel:
     if model.gguf_file and model.quantization == "nf4":
         raise RuleError(
             "`model.quantization` must be none with `model.gguf_file`, got nf4: GGUF weights are unpacked on loading. "
-            "Save them once with save_pretrained() and load that folder in nf4."
+            "Save what webrl_lite.base_model.load_base returns for the file (and load_tokenizer) once with "
+            "save_pretrained(), and load that folder in nf4."
         )
     where = {"revision": model.revision or "main", "gguf_file": model.gguf_file}
     config = AutoConfig.from_pretrained(source(model), **where)
@@ -92,6 +94,10 @@ def load_base(model: ModelConfig, device: torch.device) -> PreTrainedModel:
     _drop_dropout(config)
     dtype = pick_dtype(model.dtype, device)
     quantization = None
+    if model.gguf_file:
+        # Left to itself, transformers keeps the file's packed blocks wherever it has a kernel for them, and takes the
+        # model for a quantized one, which cannot be saved, where it has none.
+        quantization = GgufConfig(dequantize=True)
     if model.quantization == "nf4":
         quantization = BitsAndBytesConfig(
             load_in_4bit=True,
@@ -102,8 +108,6 @@ def load_base(model: ModelConfig, device: torch.device) -> PreTrainedModel:
     base = AutoModelForCausalLM.from_pretrained(
         source(model), config=config, dtype=dtype, quantization_config=quantization, device_map={"": device}, **where
     )
-    if model.gguf_file and "quantization_config" in base.config.to_dict():
-        del base.config.quantization_config  # the weights are plain tensors now; PEFT would think otherwise
     for module in base.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
