@@ -470,9 +470,10 @@ def test_a_model_that_never_answers_ends_in_an_error_that_counts():
 def test_a_wrong_key_is_not_tried_a_hundred_times():
     with serving(error(401)) as server:
         llm = client(server)
-        with pytest.raises(CurriculumError, match="1 key"):
+        with pytest.raises(CurriculumError, match="1 key") as raised:
             evolve([task("s")], (), ModelGenerator(llm), None, ModelCheck(llm), config(20), seed=0, phase=1)
         assert len(server.requests) == 1
+    assert "Set `OPENAI_API_KEY`. See llm.jsonl" in str(raised.value)
 
 
 def test_a_judge_without_a_verdict_passes_nothing():

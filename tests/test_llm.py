@@ -89,6 +89,21 @@ def test_tries_are_bounded_and_the_error_names_fault_and_number(fault):
 
 
 @pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        ([says("coffee")], True),
+        ([says("coffee"), says("cocoa"), says("coffee")], False),
+        ([says(None)], False),
+        ([error(502)], False),
+    ],
+)
+def test_a_server_that_does_not_sample_is_told_from_one_that_answers_badly(answers, told):
+    with serving(*answers) as server, pytest.raises(LlmError) as raised:
+        ask(client(server))
+    assert ("Every try gave the same text" in str(raised.value)) == told
+
+
+@pytest.mark.parametrize(
     ("fault", "kind", "final"),
     [
         (error(401, "Incorrect key"), "key", True),

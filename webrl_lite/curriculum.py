@@ -216,7 +216,7 @@ def evolve(
     )
     (log.warning if report.shortfall else log.info)("%s", report.line())
     if not search.accepted:
-        raise CurriculumError(f"no new task. {report.line()}. {_way_out(report)}", report)
+        raise CurriculumError(f"no new task. {report.line().removesuffix('.')}. {_way_out(report)}", report)
     return tuple(search.accepted), report
 
 

@@ -156,7 +156,7 @@ class Llm:
         """
         if temperature is None or self.config.temperature is None:
             temperature = self.config.temperature
-        tries = 0
+        tries, texts = 0, []
         while True:
             tries += 1
             number = self._spend()
@@ -169,8 +169,9 @@ class Llm:
             self._record(number, purpose, tries, messages, temperature, answer, time.monotonic() - start)
             if result is not None:
                 return result
+            texts.append(answer.text)
             if answer.kind not in RETRIED or tries > self.config.retries:
-                raise self._error(answer, tries)
+                raise self._error(answer, texts)
             # up to a quarter shorter, so that clients which failed together do not come back together
             pause = max(self.config.pause_s(tries) * (1 - random.random() / 4), answer.wait_s)
             time.sleep(min(pause, self.config.longest_pause_s))
@@ -186,7 +187,7 @@ class Llm:
             self.usage.calls += 1
             return self.usage.calls
 
-    def _error(self, answer: _Answer, tries: int) -> LlmError:
+    def _error(self, answer: _Answer, texts: Sequence[str]) -> LlmError:
         where = self.config.base_url or "OpenAI's server"
         hints = {
             "timeout": f"No whole answer came within `llm.timeout_s` ({self.config.timeout_s:g} s): raise it, or look "
@@ -198,9 +199,15 @@ class Llm:
             "cut_off": f"Raise `llm.max_tokens` ({self.config.max_tokens}).",
             "rate_limit": "Raise `llm.retries` or `llm.backoff_s`.",
         }
-        times = "1 try" if tries == 1 else f"{tries} tries"
+        hint = hints.get(answer.kind, "")
+        if answer.text and len(texts) > 1 and len(set(texts)) == 1:
+            hint += (
+                " Every try gave the same text, so the server does not sample: the model's generation_config.json may "
+                "need do_sample true."
+            )
+        times = "1 try" if len(texts) == 1 else f"{len(texts)} tries"
         message = f"no answer of {self.config.model} after {times}: {answer.kind}"
-        return LlmError(answer.kind, f"{message} ({answer.why}). {hints.get(answer.kind, '')}".strip())
+        return LlmError(answer.kind, f"{message} ({answer.why}). {hint.strip()}".strip())
 
     # The request -------------------------------------------------------------------------------------------------
 
