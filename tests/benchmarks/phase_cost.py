@@ -1,6 +1,6 @@
 """What the learning of one phase costs, by stage: tokens through the model, seconds, memory; and with naive wiring.
 
-    python -m tests.benchmarks.phase_cost [--tasks 16] [--growth 1 2 4] [--threads 2]
+    python -m tests.benchmarks.phase_cost [--preset tiny] [--tasks 16] [--growth 1 2 4] [--threads 2]
 
 The phase's episodes are demonstrations that are told to be rollouts, every second one a failure; the buffer of earlier
 successes is four times as large. So no browser runs, and the wiring alone is measured: ``select`` (one pass gives
@@ -119,7 +119,8 @@ def naive(shared: SharedBase, config: Config, tasks: int, folder: Path) -> Meter
     rows = credit(rows, shared, config, method)
     prompts = {row.key: row.prompt for row in rows}
     with meter.stage("actor"):
-        for row_group in micro_batches([len(r.prompt) + len(r.action) for r in rows], config.actor.batch_size * 256):
+        groups = micro_batches([len(r.prompt) + len(r.action) for r in rows], config.actor.batch_size * 256)
+        for row_group in groups * int(config.actor.epochs):
             some = [rows[i] for i in row_group]
             with shared.role("ref"):
                 shared.action_logprobs([row.sample for row in some])
@@ -154,12 +155,13 @@ def whole_logits(shared: SharedBase) -> Iterator[None]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--preset", default="tiny", help="one with a model for a CPU (default tiny)")
     parser.add_argument("--tasks", type=int, default=16, help="tasks of the phase (default 16)")
     parser.add_argument("--growth", type=int, nargs="*", default=[1, 2, 4], help="times the tasks (default 1 2 4)")
     parser.add_argument("--threads", type=int, default=2, help="of torch (default 2)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    base = preset("tiny")
+    base = preset(options.preset)
     # every earlier success counts, so that the size of the buffer and not the base's taste decides
     config = dataclasses.replace(base, replay=ReplayConfig(ppl_min=1.0, ppl_max=float("inf")))
 
